@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from datetime import datetime
 from functools import wraps
 from inspect import signature
@@ -152,29 +151,7 @@ def check_values(constraints: dict[str, list[Any]], values: dict[str, Any], owne
     validate_parameter_constraints(constraints, params, caller_name=owner)
 
 
-@dataclass(frozen=True)
-class MissingMethod:
-    """A method that a class does not have; asking for it says in an error what to use instead."""
-
-    name: str
-    instead: str
-
-    def __get__(self, estimator: Any, owner: type) -> Any:
-        raise AttributeError(f"{owner.__name__} has no {self.name}: {self.instead}")
-
-
-def explains_absence(is_there: Callable[[Any], bool], why: str) -> Callable[[Any], bool]:
-    """Return a condition of a method whose error says `why` the method is not there."""
-
-    def check(estimator: Any) -> bool:
-        if not is_there(estimator):
-            raise AttributeError(why)
-        return True
-
-    return check
-
-
-_SHORTAGE = (
+_SHORTAGE_OF_A_FIT = (
     "there is not enough memory for this fit: use fewer columns, classes or components, or give "
     "the rows in chunks, as dask arrays or by dp_halfspace.datasets.in_chunks. What a ledger was "
     "charged remains charged"
@@ -189,24 +166,8 @@ def fit_context(*, prefer_skip_nested_validation: bool) -> Callable[[Fit], Fit]:
     """
 
     def decorate(fit: Fit) -> Fit:
-        others = getattr(fit, "__kwdefaults__", None) or ()
-        named = ", ".join(f"{name}=..." for name in others) or "there is nothing else"
-        unsupported = "" if "sample_weight" in others else "; sample weights are not supported"
-
         @wraps(fit)
         def checked_fit(estimator: Any, *args: Any, **kwargs: Any) -> Any:
-            if len(args) > 2:
-                # Sample weights, which are third elsewhere, must not be read as groups.
-                raise TypeError(
-                    f"{type(estimator).__name__}.{fit.__name__} takes X and y by position and all "
-                    f"else by name ({named}){unsupported}"
-                )
-            if unsupported and "sample_weight" in kwargs:
-                raise TypeError(
-                    f"{type(estimator).__name__}.{fit.__name__} takes no sample_weight: "
-                    "AdaptiveMarginClassifier, PrivateKernelClassifier, PrivateTableClassifier, "
-                    "OutputPerturbationClassifier and ObjectivePerturbationClassifier weigh records"
-                )
             # The ranges are part of the guarantee, so the setting of scikit-learn that skips the
             # validation of parameters does not skip this one.
             constraints = estimator._parameter_constraints
@@ -215,7 +176,7 @@ def fit_context(*, prefer_skip_nested_validation: bool) -> Callable[[Fit], Fit]:
             nested = config_context(skip_parameter_validation=prefer_skip_nested_validation)
             with shortages_dropped(), nested, np.errstate(all="ignore"):
                 return fit(estimator, *args, **kwargs)
-            raise OutOfMemory(_SHORTAGE)
+            raise OutOfMemory(_SHORTAGE_OF_A_FIT)
 
         # scikit-learn assumes that a parameter of this name accepts any weights, and that weights
         # equal repeated rows. These weights are in [0, 1], so they are requested by name instead.

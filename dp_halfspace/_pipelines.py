@@ -12,8 +12,6 @@ from dataclasses import dataclass
 from numbers import Integral
 from typing import Any, TypeAlias
 
-from sklearn import get_config
-
 _Condition: TypeAlias = tuple[Callable[[Any], bool], str]
 _ALWAYS: _Condition = (lambda _: True, "")
 
@@ -32,10 +30,7 @@ _STATELESS: dict[str, _Condition] = {
     **dict.fromkeys(("FeatureUnion", "FixedThresholdClassifier"), _ALWAYS),
     "Pipeline": (lambda step: step.memory is None, "memory=None"),
     # The format of its output, CSR or dense, would follow the number of zeros.
-    "ColumnTransformer": (
-        lambda step: step.sparse_threshold == 0 or _is_dense(step),
-        "sparse_threshold=0",
-    ),
+    "ColumnTransformer": (lambda step: step.sparse_threshold == 0, "sparse_threshold=0"),
     # Errors and warnings about categories that are not stated would quote them.
     "OneHotEncoder": (
         lambda step: (
@@ -71,8 +66,6 @@ _STATELESS: dict[str, _Condition] = {
         "check_inverse=False",
     ),
 }
-# Steps whose output is always dense; others return CSR, or keep it.
-_DENSE = ("GaussianRandomProjection", "OrdinalEncoder", "RBFSampler")
 # Splitters that read neither labels nor other records.
 _SPLITTERS = (
     *("KFold", "LeaveOneOut", "LeavePOut", "RepeatedKFold", "ShuffleSplit", "TimeSeriesSplit"),
@@ -268,33 +261,3 @@ def library_of(kind: type) -> str:
     """
     held = getattr(sys.modules.get(kind.__module__), kind.__qualname__, None)
     return kind.__module__.split(".")[0] if held is kind else ""
-
-
-def _is_dense(step: Any, *, is_of_frame: bool = False) -> bool:
-    """Return whether the output of a step is dense for all records.
-
-    Columns of a data frame that are passed through remain a data frame, and a transformer that
-    returns data frames raises an error in place of CSR.
-    """
-    if isinstance(step, str):
-        return step == "drop" or is_of_frame
-    stated = getattr(step, "_sklearn_output_config", {})
-    if stated.get("transform", get_config()["transform_output"]) != "default":
-        return True
-    name = type(step).__name__
-    if name == "ColumnTransformer":
-        members = [(held, _are_names(columns)) for _, held, columns in step.transformers]
-        members.append((step.remainder, bool(members) and all(named for _, named in members)))
-        dense = all(_is_dense(held, is_of_frame=named) for held, named in members)
-        return dense or step.sparse_threshold == 0
-    if name in ("FeatureUnion", "Pipeline"):
-        inner = [held for _, held in _inner_steps(step)]
-        return all(map(_is_dense, inner[-1:] if name == "Pipeline" else inner))
-    is_ours = library_of(type(step)) == "dp_halfspace"
-    return is_ours or name in _DENSE or getattr(step, "sparse_output", True) is False
-
-
-def _are_names(columns: Any) -> bool:
-    """Return whether columns are chosen by name, which is possible for data frames only."""
-    names = columns if isinstance(columns, list) else [columns]
-    return bool(names) and all(isinstance(name, str) for name in names)

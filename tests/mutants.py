@@ -555,9 +555,14 @@ MUTANTS = [
         ),
     ),
     *of(
-        "_params.py",
+        "estimators/base.py",
         "tests/test_persons.py",
-        ("fit_context", "len(args) > 2", "False", "test_weights_of_rows_are_not_taken_for_people"),
+        (
+            "PrivateClassifier.fit",
+            "y: ArrayLike, *, groups",
+            "y: ArrayLike, groups",
+            "test_weights_of_rows_are_not_taken_for_people",
+        ),
     ),
     *of(
         "_pipelines.py",
@@ -584,33 +589,9 @@ MUTANTS = [
         ("", "step.memory is None", "True", "test_what_tells_of_records_is_found"),
         (
             "",
-            "step.sparse_threshold == 0 or _is_dense(step)",
-            "True",
-            "test_what_tells_of_records_is_found",
-        ),
-        (
-            "",
-            "step.sparse_threshold == 0 or _is_dense(step)",
+            "step.sparse_threshold == 0",
             "step.sparse_threshold in (0, 0.3)",
             "test_the_format_of_the_default_follows_the_records",
-        ),
-        (
-            "_is_dense",
-            'step == "drop" or is_of_frame',
-            "True",
-            "test_what_tells_of_records_is_found",
-        ),
-        (
-            "_is_dense",
-            'stated.get("transform", get_config()["transform_output"])',
-            'stated.get("transform")',
-            "test_the_format_of_the_default_follows_the_records",
-        ),
-        (
-            "_is_dense",
-            'getattr(step, "_sklearn_output_config", {})',
-            "{}",
-            "test_formats_that_parameters_decide_pass",
         ),
         (
             "_check_columns",
@@ -1701,6 +1682,16 @@ MUTANTS = [
     ),
     *of(
         "estimators/_wrapped_plans.py",
+        "tests/estimators/test_private_column_scales.py",
+        (
+            "warn_of_unscaled_columns",
+            "warn_of_sparse_columns()",
+            "pass",
+            "test_sparse_columns_keep_their_scales_and_a_warning_says_so",
+        ),
+    ),
+    *of(
+        "estimators/_wrapped_plans.py",
         "tests/estimators/test_balanced.py",
         (
             "BalancedFit.run",
@@ -1715,7 +1706,7 @@ MUTANTS = [
             "test_people_count_once_and_records_by_their_weights",
         ),
         (
-            "plan_balanced",
+            "_plan_balanced",
             "has_weights=facts.has_weights",
             "has_weights=False",
             "test_counts_of_weighed_records_are_charged_for_both_classes",
@@ -3143,7 +3134,7 @@ MUTANTS = [
             "test_parameters_set_after_the_fit_change_no_prediction",
         ),
         (
-            "PrivateLinearClassifier._facts",
+            "PrivateClassifier._facts_of",
             "label_weights(weights, data.classes)",
             "np.maximum(1.0, label_weights(weights, data.classes))",
             "test_weights_of_classes_are_those_that_are_stated",
@@ -3158,12 +3149,6 @@ MUTANTS = [
     *of(
         "estimators/base.py",
         "tests/estimators/test_private_column_scales.py",
-        (
-            "PrivateLinearClassifier._fit_plan",
-            "warn_of_sparse_columns()",
-            "pass",
-            "test_sparse_columns_keep_their_scales_and_a_warning_says_so",
-        ),
         (
             "PrivateLinearClassifier._facts",
             "sparse.issparse(X)",
@@ -3422,8 +3407,12 @@ MUTANTS = [
             "pass",
             "test_kinds_that_dtypes_say_are_declared_once",
         ),
+    ),
+    *of(
+        "estimators/_table_plans.py",
+        "tests/estimators/test_table.py",
         (
-            "_TableFit.events",
+            "TableFit.events",
             "*self.inner.events, *(",
             "*(),*(",
             "test_one_record_says_all_that_was_spent",
@@ -4543,14 +4532,14 @@ MUTANTS = [
         "tests/model_selection/test_threshold.py",
         (
             "MeanSlack.step",
-            "rounded_up(_STEP / self.rate)",
-            "_STEP / self.rate",
+            "rounded_up(_UTILITY_STEP / self.rate)",
+            "_UTILITY_STEP / self.rate",
             "test_shares_and_slacks_are_exact_multiples",
         ),
         (
-            "Slack.for_failure",
-            "rounded_up(math.log(max(self.n_candidates - 1, 1) / beta) / self.rate)",
-            "math.log(max(self.n_candidates - 1, 1) / beta) / self.rate",
+            "slack_for_failure",
+            "rounded_up(math.log(max(n_candidates - 1, 1) / beta) / rate)",
+            "math.log(max(n_candidates - 1, 1) / beta) / rate",
             "test_shares_and_slacks_are_exact_multiples",
         ),
         (
@@ -4574,7 +4563,7 @@ MUTANTS = [
         "model_selection/_search_plan.py",
         "tests/model_selection/test_search.py",
         (
-            "CandidatePlans.__call__",
+            "candidate_plans",
             "all(other[k] is v for k, v in fixed.items())",
             "True",
             "test_a_candidate_is_planned_for_all_budgets_and_never_taken_for_another",
@@ -4585,6 +4574,22 @@ MUTANTS = [
             "False",
             "test_runs_that_differ_with_the_budget_of_a_run_only_are_refused",
         ),
+        (
+            "_Search.mixed",
+            "[*records[0].events, Gaussian(mu_score)]",
+            "records[0].events",
+            "test_a_run_of_a_perturbed_objective_pays_for_its_score",
+        ),
+        (
+            "_Search.mixed",
+            "score_sensitivity(self.n_samples), mu_score",
+            "score_sensitivity(self.n_samples), mu",
+            "test_a_run_of_a_perturbed_objective_pays_for_its_score",
+        ),
+    ),
+    *of(
+        "model_selection/_search_runs.py",
+        "tests/model_selection/test_search.py",
         (
             "score_of",
             "np.clip(each, 0.0, 1.0)",
@@ -4609,18 +4614,6 @@ MUTANTS = [
             'SeededBytes(0, "score")',
             "test_the_noise_of_a_score_is_the_streams",
         ),
-        (
-            "_Search.mixed",
-            "[*records[0].events, Gaussian(mu_score)]",
-            "records[0].events",
-            "test_a_run_of_a_perturbed_objective_pays_for_its_score",
-        ),
-        (
-            "_Search.mixed",
-            "score_sensitivity(self.n_samples), mu_score",
-            "score_sensitivity(self.n_samples), mu",
-            "test_a_run_of_a_perturbed_objective_pays_for_its_score",
-        ),
     ),
     *of(
         "model_selection/_search_plan.py",
@@ -4631,6 +4624,16 @@ MUTANTS = [
             'hasattr(kind, "epsilon") or',
             "test_only_classifiers_of_the_package_are_searched",
         ),
+        (
+            "_unseeded",
+            "call_silently(partial(Pipeline(before).fit_transform, X, y), FAILED)",
+            "Pipeline(before).fit_transform(X, y)",
+            "test_plans_do_not_say_what_steps_say_of_records",
+        ),
+    ),
+    *of(
+        "model_selection/_search_runs.py",
+        "tests/model_selection/test_silent_runs.py",
         ("", '"verbose": False, "n_jobs"', ' "n_jobs"', "test_candidates_are_told_to_say_nothing"),
         ("silence", "without_callbacks(candidate)", "pass", "test_callbacks_do_not_count_runs"),
         (
@@ -4641,7 +4644,7 @@ MUTANTS = [
         ),
         (
             "_train_and_score",
-            "call_silently(lambda: score_of(scoring, model.fit(X, y), X, y), _FAILED)",
+            "call_silently(lambda: score_of(scoring, model.fit(X, y), X, y), FAILED)",
             "score_of(scoring, model.fit(X, y), X, y)",
             "test_a_run_drops_what_is_said_by_itself",
         ),
@@ -4651,28 +4654,10 @@ MUTANTS = [
             "pass",
             "test_shared_generators_do_not_count_runs",
         ),
-        (
-            "_before_model",
-            "call_silently(lambda: steps.fit(X, y), _FAILED)",
-            "steps.fit(X, y)",
-            "test_plans_do_not_say_what_steps_say_of_records",
-        ),
     ),
     *of(
         "model_selection/_search_plan.py",
         "tests/model_selection/test_search_distributions.py",
-        (
-            "_train_and_score",
-            "score = float(draw_release(np.array([score]), noise, source)[0])",
-            "draw_release(np.array([score]), noise, source)",
-            "test_the_number_of_runs_that_is_drawn_and_noisy_scores_decide",
-        ),
-        (
-            "_train_and_score",
-            'seed[0], f"score {seed[1]}"',
-            'seed[0], "score"',
-            "test_every_run_draws_randomness_of_its_own",
-        ),
         (
             "score_sensitivity",
             "UP + n_samples * 2.0**-51",
@@ -4699,7 +4684,23 @@ MUTANTS = [
         ),
     ),
     *of(
-        "model_selection/_search_plan.py",
+        "model_selection/_search_runs.py",
+        "tests/model_selection/test_search_distributions.py",
+        (
+            "_train_and_score",
+            "score = float(draw_release(np.array([score]), noise, source)[0])",
+            "draw_release(np.array([score]), noise, source)",
+            "test_the_number_of_runs_that_is_drawn_and_noisy_scores_decide",
+        ),
+        (
+            "_train_and_score",
+            'seed[0], f"score {seed[1]}"',
+            'seed[0], "score"',
+            "test_every_run_draws_randomness_of_its_own",
+        ),
+    ),
+    *of(
+        "model_selection/_search_runs.py",
         "tests/test_repeated_fits.py",
         (
             "_train_and_score",
@@ -4728,7 +4729,7 @@ MUTANTS = [
         "model_selection/_search_plan.py",
         "tests/test_rounding.py",
         (
-            "_Search.exponential",
+            "_Search._beside",
             "len(self.grid) * WIDE_DOWN",
             "len(self.grid)",
             "test_what_a_budget_is_divided_into_is_lowered_by_its_factor",
@@ -4867,7 +4868,7 @@ MUTANTS = [
             "PrivateSearchCV.fit",
             'f"{prefix}ledger": ledger, f"{prefix}random_state"',
             ' f"{prefix}random_state"',
-            "test_a_threshold_is_searched_and_a_refit_is_charged",
+            "test_a_refit_is_charged",
         ),
         (
             "PrivateSearchCV._grid",

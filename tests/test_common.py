@@ -243,6 +243,7 @@ def test_degenerate_data_fit_silently(estimator):
     assert np.isfinite(together(model)).all()
 
 
+@pytest.mark.sampled(26)
 @every_estimator
 def test_ledger_is_charged_before_noise(estimator, margin_data):
     book = Book()

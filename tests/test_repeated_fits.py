@@ -34,7 +34,7 @@ from dp_halfspace import (
 )
 from dp_halfspace.estimators import base
 from dp_halfspace.inspection import plan_accuracy
-from dp_halfspace.model_selection import PrivateThresholdClassifier, _search_plan
+from dp_halfspace.model_selection import PrivateThresholdClassifier, _search_runs
 from dp_halfspace.preprocessing import PrivateScaler
 from dp_halfspace.privacy import accounting
 from tests.conftest import separated
@@ -460,7 +460,7 @@ def test_a_search_is_one_fit_whose_secret_number_of_runs_is_not_counted(
     selection, planted, monkeypatch
 ):
     if planted:
-        monkeypatch.setattr(_search_plan, "fits_not_counted", nullcontext)
+        monkeypatch.setattr(_search_runs, "fits_not_counted", nullcontext)
     ours = OutputPerturbationClassifier(classes=[0, 1], data_norm=1.0)
     grid = {"alpha": [0.1, 1.0, 10.0, 20.0]}
     params = {"selection": selection, "random_state": 0}

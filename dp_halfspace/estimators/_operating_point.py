@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -47,7 +48,7 @@ TARGETS = ("recall", "precision", "false_positive_rate")
 # The choice has this share of epsilon, but no more than this number over the square root of the
 # number of records: its noise is then as large as the sampling error of a recall of .9 with 10 % of
 # positive rows.
-_SHARE = 0.3
+_THRESHOLD_SHARE = 0.3
 _MOST_EPSILON = 30.0
 # Share of mu^2, or of a pure epsilon, for noisy counts of scores by label.
 _COUNTS_SHARE = 0.04
@@ -61,33 +62,13 @@ _DEVIATIONS = 1.645
 # The rows of the fit meet a target more easily than new ones, by about this number times the
 # largest advantage of an attacker times the square root of the numbers of records and of those that
 # count.
-_OPTIMISM = 0.02
+_THRESHOLD_OPTIMISM = 0.02
 # Up to this multiple of the records that a target takes, a threshold is often useless.
 _AMPLE = 1.5
 # Share of predicted rows from which a threshold for a recall separates little.
 _NEARLY_EVERY = 0.95
 # Weights of records are rounded down to multiples of one over this for exact utilities.
 _WEIGHT_GRID = 2**10
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class NoisyCounts:
-    """Released counts of labels, of shape (2, n_cells), in cells of log odds at `_EDGES`.
-
-    `sizes` are the numbers of records of the two classes, `deviation` is that of the noise of a
-    count and of a size, `weights` are those of the classes.
-    """
-
-    counts: FloatArray
-    sizes: FloatArray
-    deviation: float
-    weights: FloatArray
-
-    def above(self, log_odds: float) -> float:
-        """Return the number of records above a threshold, in the population of the weights."""
-        below = np.concatenate([[0.0], np.cumsum(self.weights @ self.counts)])
-        ends = np.concatenate([[_EDGES[0] - 1.0], _EDGES, [_EDGES[-1] + 1.0]])
-        return float(below[-1] - np.interp(log_odds, ends, below))
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,17 +162,18 @@ class ThresholdReleases:
         counts, second = released[:-1].reshape(2, -1), float(released[-1])
         # The number of records is public, unless they have weights.
         total = self.n_records if record_weights is None else float(counts.sum())
-        sizes = np.array([total - second, second])
-        seen = NoisyCounts(counts, sizes, noise_deviation(self.noise), weights)
+        counted = total - second if self.target == "false_positive_rate" else second
+        # Of the population of the weights.
+        by_cell = weights @ counts
         above = sum_over_chunks(_counts_above, odds, classes, people, record_weights)
         value = safe_target(self.target, self.wanted)
-        most, variance = most_and_variance(self.target, value, seen.weights)
-        counted = float(seen.sizes[0 if self.target == "false_positive_rate" else 1])
-        most_counted = min(max(counted + seen.deviation, 1.0), float(self.n_records))
+        most, variance = most_and_variance(self.target, value, weights)
+        deviation = noise_deviation(self.noise)
+        most_counted = min(max(counted + deviation, 1.0), float(self.n_records))
         usual = _DEVIATIONS * math.sqrt(variance * most_counted + self.variance)
         allowance = self.optimism * math.sqrt(self.n_records * most_counted)
         slack = rounded_up(usual + allowance)
-        excess = excess_of(self.target, value, above[1], above[0], seen.weights) - slack
+        excess = excess_of(self.target, value, above[1], above[0], weights) - slack
         # The last candidate meets every target: no row, or every row, is positive.
         excess[-1] = self.n_records
         released = permit.release(crossing_utilities(excess), self.choice)
@@ -203,12 +185,12 @@ class ThresholdReleases:
             reached = 1.0 if self.target == "recall" else 0.0
             ends = reached, reached
         else:
-            among = seen.above(threshold) if self.target == "precision" else counted
+            among = _number_above(by_cell, threshold) if self.target == "precision" else counted
             # Without a candidate that is preferred to it, one may exceed the target by anything.
             is_open = bool(warning) or place <= 1
             width = math.inf if is_open else (2.0 * usual + allowance) / max(among, 1.0)
             reached, ends = self._expected(width)
-            warning = warning or self._warning_of_share(seen, threshold)
+            warning = warning or self._warning_of_share(by_cell, threshold)
         return OperatingPoint(self.target, self.wanted, threshold, reached, ends, warning)
 
     def _expected(self, width: float) -> tuple[float, tuple[float, float]]:
@@ -240,9 +222,9 @@ class ThresholdReleases:
             "or an easier target leave room for a threshold"
         )
 
-    def _warning_of_share(self, seen: NoisyCounts, threshold: float) -> str:
+    def _warning_of_share(self, by_cell: FloatArray, threshold: float) -> str:
         """Say so if nearly every row has the second label, by the noisy counts of scores."""
-        share = seen.above(threshold) / max(seen.above(-math.inf), 1.0)
+        share = _number_above(by_cell, threshold) / max(_number_above(by_cell, -math.inf), 1.0)
         if self.target != "recall" or share < _NEARLY_EVERY:
             return ""
         return (
@@ -252,13 +234,35 @@ class ThresholdReleases:
         )
 
 
+def _number_above(by_cell: FloatArray, log_odds: float) -> float:
+    """Return the number of records above a threshold, from those in cells at `_EDGES`."""
+    below = np.concatenate([[0.0], np.cumsum(by_cell)])
+    ends = np.concatenate([[_EDGES[0] - 1.0], _EDGES, [_EDGES[-1] + 1.0]])
+    return float(below[-1] - np.interp(log_odds, ends, below))
+
+
+def read_target(threshold: dict[str, Any]) -> tuple[str, float]:
+    """Return the name and the value of the target of a threshold."""
+    name, wanted = next(iter(threshold.items()), (None, None))
+    name = "false_positive_rate" if name == "fpr" else name
+    is_number = isinstance(wanted, Real) and not isinstance(wanted, bool | np.bool_)
+    value = float(wanted) if is_number and wanted is not None else 0.0
+    if len(threshold) == 1 and name in TARGETS and 0.0 < value < 1.0:
+        return str(name), value
+    raise ValueError(
+        f"threshold must be None or a dict of one of {', '.join(TARGETS)} and a number "
+        'between 0 and 1, such as {"recall": 0.9}'
+    )
+
+
 def plan_threshold(
     target: tuple[str, float], n_records: int, budget: Budget
 ) -> tuple[ThresholdReleases, Budget]:
     """Plan counts and choice within a part of the budget of a fit; return the remaining budget."""
     if budget.is_infinite:
-        return ThresholdReleases(*target, NoNoise(), NoNoise(), n_records, _OPTIMISM), budget
-    share = min(_SHARE, _MOST_EPSILON / math.sqrt(n_records) / budget.epsilon)
+        none = NoNoise()
+        return ThresholdReleases(*target, none, none, n_records, _THRESHOLD_OPTIMISM), budget
+    share = min(_THRESHOLD_SHARE, _MOST_EPSILON / math.sqrt(n_records) / budget.epsilon)
     part, usual = share * budget.epsilon, budget
     noise: GaussianNoise | DiscreteLaplaceNoise
     if budget.is_pure:
@@ -270,7 +274,7 @@ def plan_threshold(
         rest = Budget.gaussian(mu_beside(part, budget.epsilon, budget.delta), budget.delta)
         counts, rest = rest.split(_COUNTS_SHARE)
         noise = GaussianNoise(math.sqrt(3.0) * UP, counts.mu)
-    optimism = _OPTIMISM * (2.0 * float(ndtr(0.5 * usual.mu)) - 1.0)
+    optimism = _THRESHOLD_OPTIMISM * (2.0 * float(ndtr(0.5 * usual.mu)) - 1.0)
     # A record moves every utility by at most one: `docs/proofs/operating_points.md`, Lemma 3.
     choice = ExponentialChoice(1.0, part)
     return ThresholdReleases(*target, noise, choice, n_records, optimism), rest

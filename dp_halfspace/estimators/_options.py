@@ -21,12 +21,18 @@ from dp_halfspace.exceptions import warn_caller
 from dp_halfspace.optim.losses import Loss
 from dp_halfspace.optim.objectives import Adversary
 from dp_halfspace.optim.risks import MarginRisk
-from dp_halfspace.projection import PROJECTIONS, AdditiveMap, jl_dimension
+from dp_halfspace.projection import (
+    PROJECTIONS,
+    AdditiveMap,
+    LinearMap,
+    draw_projection,
+    jl_dimension,
+)
 
 # Largest weight of a single record without a warning, relative to the weight of all others.
-_SHARE = 0.1
+_RECORD_SHARE = 0.1
 # Largest noise without a warning, relative to that without a tilt.
-_FACTOR = 10.0
+_NOISE_FACTOR = 10.0
 
 
 def checked_tilt(tilt: float) -> float:
@@ -81,12 +87,19 @@ def warn_of_tilt(risk: MarginRisk, ridge: float) -> None:
     """
     factor = risk.influence(ridge)
     share = factor / risk.n_samples
-    if factor > _FACTOR and share > _SHARE / (1.0 + _SHARE):
+    if factor > _NOISE_FACTOR and share > _RECORD_SHARE / (1.0 + _RECORD_SHARE):
         warn_caller(
             f"with tilt={risk.tilt:g} and alpha={ridge:.3g} one record can have "
             f"{100 * share:.0f} % of all the weight, and the noise is {factor:.0f} times that of "
             "tilt=0 at the same alpha. Use alpha='auto', a larger alpha or a smaller tilt"
         )
+
+
+def draw_map(
+    kind: str | None, n_features: int, n_components: int, rng: np.random.Generator
+) -> LinearMap | None:
+    """Draw a public projection, if one is wanted."""
+    return None if kind is None else draw_projection(kind, n_features, n_components, rng)
 
 
 # The error of a projected score is about one over the square root of the number of components: half
@@ -121,9 +134,9 @@ FloatArray: TypeAlias = NDArray[np.float64]
 # Position of a column, its values in column scales, and the effect at each value.
 Curve: TypeAlias = tuple[int, FloatArray, FloatArray]
 
-DIRECTIONS = ("increasing", "decreasing")
+_MONOTONE = ("increasing", "decreasing")
 # Number of values of a curve.
-_POINTS = 1025
+_ISOTONIC_POINTS = 1025
 
 
 def read_directions(monotone: Any, names: Sequence[str]) -> dict[int, bool]:
@@ -138,11 +151,11 @@ def read_directions(monotone: Any, names: Sequence[str]) -> dict[int, bool]:
     for name, direction in monotone.items():
         if str(name) not in place:
             raise ValueError(f"monotone names {name!r}, which is not a column of numbers or dates")
-        if direction not in DIRECTIONS:
+        if direction not in _MONOTONE:
             raise ValueError(
                 f'monotone[{name!r}] must be "increasing" or "decreasing", got {direction!r}'
             )
-        found[place[str(name)]] = direction == DIRECTIONS[0]
+        found[place[str(name)]] = direction == _MONOTONE[0]
     return found
 
 
@@ -170,11 +183,11 @@ def monotone_curves(
     n_columns = feature_map.n_features_in
     width = data_norm / (feature_map.length or np.sqrt(n_columns))
     end = max(CLIP * width, data_norm)
-    values = np.linspace(-end, end, _POINTS)
+    values = np.linspace(-end, end, _ISOTONIC_POINTS)
     weights = np.exp(-0.5 * np.square(values / width)) + np.finfo(np.float64).eps
     curves = []
     for position, is_increasing in directions.items():
-        rows = np.zeros((_POINTS + 1, n_columns))
+        rows = np.zeros((_ISOTONIC_POINTS + 1, n_columns))
         rows[1:, position] = values
         scores = margins(rows)[:, 0]
         nearest = IsotonicRegression(increasing=is_increasing)
@@ -209,7 +222,7 @@ def _interpolated(at: FloatArray, values: FloatArray, effects: FloatArray) -> Fl
 
 
 # Number of rows whose terms are in memory at a time.
-_BLOCK = 4096
+_SUMMED_ROWS = 4096
 
 
 def sums_of_terms(features: Any, coefficients: FloatArray) -> FloatArray:
@@ -219,7 +232,7 @@ def sums_of_terms(features: Any, coefficients: FloatArray) -> FloatArray:
     by its place.
     """
     out = np.empty(features.shape[0])
-    for lo in range(0, len(out), _BLOCK):
-        rows = slice(lo, min(lo + _BLOCK, len(out)))
+    for lo in range(0, len(out), _SUMMED_ROWS):
+        rows = slice(lo, min(lo + _SUMMED_ROWS, len(out)))
         np.add.reduce(np.ascontiguousarray(features[rows] * coefficients), axis=1, out=out[rows])
     return out

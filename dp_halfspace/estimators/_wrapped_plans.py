@@ -5,13 +5,16 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from functools import partial
+from typing import Any, TypeAlias
 
 import numpy as np
 
+from dp_halfspace._budget import warn_of_scales, warn_of_sparse_columns
 from dp_halfspace.data.validation import TrainingData
 from dp_halfspace.engine.counts import balancing_weights, count_noise, counts_asked
-from dp_halfspace.engine.linear import COUNTS_SHARE, without_missing
+from dp_halfspace.engine.features import scales_pay
+from dp_halfspace.engine.linear import COUNTS_SHARE, WIDEST, without_missing
 from dp_halfspace.engine.plan import FitPlan, Fitted, PublicFacts
 from dp_halfspace.engine.scales import (
     ColumnScalesPlan,
@@ -23,7 +26,9 @@ from dp_halfspace.privacy import accounting
 from dp_halfspace.privacy.budget import Budget
 from dp_halfspace.privacy.events import Event
 from dp_halfspace.privacy.mechanisms import GaussianNoise, L2LaplaceNoise, NoNoise, Permit
-from dp_halfspace.rows.blocks import FloatArray
+
+# Plans a fit, a function of public facts and of its part of a budget.
+Planner: TypeAlias = Callable[[PublicFacts, Budget], Any]
 
 # The first attempts to divide a budget between a fit and what precedes it aim at this fraction.
 _AIM = 1.0 - 3e-5
@@ -63,19 +68,25 @@ class ScaledFit(FitPlan):
         return replace(self.inner.run(rows, permit), scales=scales, clip=clip)
 
 
-def plan_scaled(
-    plan: Callable[[PublicFacts, Budget], FitPlan], facts: PublicFacts, budget: Budget
-) -> ScaledFit:
-    """Divide a budget between the scales of the columns and a fit in these scales.
+def plan_rows(
+    plan: Planner, facts: PublicFacts, budget: Budget, *, centres: bool = False
+) -> FitPlan:
+    """Divide a budget between a fit and what is released before it: column scales, class counts.
 
-    `plan` plans the fit, a function of public facts and of its part of the budget.
+    Scales are estimated if none was stated, as far as the budget allows. A norm of the rows is no
+    substitute for them if the fit centres rows, and then they are estimated where they pay.
     """
+    wanted = partial(_plan_balanced, plan) if facts.balances_classes else plan
+    if facts.is_scale_stated and not (centres and _scales_pay(facts, budget)):
+        return wanted(facts, budget)
     n_features = facts.n_features
     paid = None
     if not facts.is_sparse:
         paid = affordable_scales(facts.n_privacy_units, n_features, budget)
     if paid is None:
-        inner = plan(facts, budget)
+        inner = wanted(facts, budget)
+        if not facts.is_scale_stated:
+            warn_of_unscaled_columns(facts, budget)
         public = {**inner.public, "data_norm": facts.data_norm, "private_column_scales": False}
         return ScaledFit(None, inner, inner.events, public, inner.takes)
     scales, rest = paid
@@ -88,7 +99,7 @@ def plan_scaled(
     )
     inner = _fit_beside(
         scales.events,
-        lambda left: plan(scaled, left),
+        lambda left: wanted(scaled, left),
         budget,
         Budget.of(rest.epsilon, budget.delta),
         "both column scales and a model: give data_norm, the PUBLIC scale of a row, or a larger "
@@ -96,6 +107,20 @@ def plan_scaled(
     )
     public = {**inner.public, "data_norm": None, "private_column_scales": True}
     return ScaledFit(scales, inner, (*scales.events, *inner.events), public, inner.takes)
+
+
+def _scales_pay(facts: PublicFacts, budget: Budget) -> bool:
+    if budget.is_pure or facts.is_sparse or facts.n_features > WIDEST:
+        return False
+    return scales_pay(facts.n_privacy_units, facts.n_features, budget.mu)
+
+
+def warn_of_unscaled_columns(facts: PublicFacts, budget: Budget) -> None:
+    """Warn that columns keep their units, by public facts alone."""
+    if facts.is_sparse:
+        warn_of_sparse_columns()
+    else:
+        warn_of_scales(facts.n_privacy_units, facts.n_features, budget.epsilon)
 
 
 def _fit_beside(
@@ -121,14 +146,6 @@ def _fit_beside(
     raise BudgetError(f"epsilon={epsilon:g} is too small for {purpose}")
 
 
-class WeighedFit(FitPlan, Protocol):
-    """A plan whose classes can have weights of at most one for the same events."""
-
-    def with_class_weights(self, weights: FloatArray) -> WeighedFit:
-        """Weigh the classes by numbers in (0, 1]: ``docs/proofs/rare.md``, Lemma 3."""
-        ...
-
-
 @dataclass(frozen=True, slots=True)
 class BalancedFit(FitPlan):
     """Release counts of the classes, then run the inner plan with weights that balance them.
@@ -138,7 +155,7 @@ class BalancedFit(FitPlan):
 
     facts: PublicFacts
     noise: GaussianNoise | L2LaplaceNoise | NoNoise
-    inner: WeighedFit
+    inner: Any
     events: tuple[Event, ...]
 
     @property
@@ -149,17 +166,17 @@ class BalancedFit(FitPlan):
     @property
     def takes(self) -> frozenset[str]:
         """Those of the inner plan."""
-        return self.inner.takes
+        return frozenset(self.inner.takes)
 
     @property
     def is_single(self) -> bool:
         """That of the inner plan."""
-        return self.inner.is_single
+        return bool(self.inner.is_single)
 
     @property
     def column_clip(self) -> float:
         """That of the inner plan."""
-        return self.inner.column_clip
+        return float(self.inner.column_clip)
 
     def run(self, data: TrainingData, permit: Permit) -> Fitted:
         """Count the classes, weigh them and run the inner plan.
@@ -175,22 +192,18 @@ class BalancedFit(FitPlan):
         """
         counts = permit.release(counts_asked(data, self.facts.n_classes), self.noise)
         weights = balancing_weights(counts, self.facts.n_privacy_units, self.noise)
-        return self.inner.with_class_weights(np.array(weights)).run(data, permit)
+        # Weights of at most one have the same cost: docs/proofs/rare.md, Lemma 3.
+        weighed: FitPlan = self.inner.with_class_weights(np.array(weights))
+        return weighed.run(data, permit)
 
 
-def plan_balanced(
-    plan: Callable[[PublicFacts, Budget], Any], facts: PublicFacts, budget: Budget
-) -> FitPlan:
-    """Divide a budget between counts of the classes and a fit with weights that follow from them.
-
-    `plan` plans the fit, a function of public facts and of its part of the budget.
-    """
+def _plan_balanced(plan: Planner, facts: PublicFacts, budget: Budget) -> FitPlan:
+    """Divide a budget between counts of the classes and a fit with weights that balance them."""
     if budget.is_pure:
         raise ValueError(
             "class_weight='balanced' needs delta > 0: for pure epsilon give PUBLIC weights"
         )
-    found: FitPlan = plan(facts, budget)
-    if not hasattr(found, "with_class_weights"):
+    if not hasattr(plan(facts, budget), "with_class_weights"):
         raise ValueError(
             "class_weight='balanced' is not supported together with a selection among "
             "margins: give PUBLIC weights, or the default margin and selection"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from copy import copy
 from dataclasses import dataclass, replace
 from numbers import Integral, Real
@@ -11,34 +10,29 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from dp_halfspace import papers
-from dp_halfspace._budget import warn_of_scales, warn_of_sparse_columns
 from dp_halfspace._sklearn_compat import HasMethods, Interval, StrOptions
-from dp_halfspace.estimators.base import DefaultStepsClassifier
+from dp_halfspace.data.validation import TrainingData
+from dp_halfspace.engine.linear import LinearFit, plan_linear
+from dp_halfspace.engine.plan import FitPlan, PublicFacts
+from dp_halfspace.engine.steps import N_AVERAGED, N_STEPS
+from dp_halfspace.estimators._wrapped_plans import plan_rows, warn_of_unscaled_columns
+from dp_halfspace.estimators.base import DefaultStepsClassifier, has_defaults
+from dp_halfspace.privacy.budget import Budget
+from dp_halfspace.privacy.randomness import public_generator
 
 if TYPE_CHECKING:
-    from dp_halfspace.engine.linear import LinearFit
-    from dp_halfspace.engine.plan import FitPlan, PublicFacts
-    from dp_halfspace.estimators._centred import CentredFit
-    from dp_halfspace.papers import LinearTraining, MarginSelection
-    from dp_halfspace.privacy.budget import Budget
     from dp_halfspace.projection import LinearMap
 
 # Default number of columns after a projection.
 _COMPONENTS = 500
 # For each `iterate`, the fraction of the last steps whose iterates are averaged; None for that of
 # the algorithm.
-_TAILS = {"averaged": None, "mean": 1.0, "last": 0.0}
-# Values of the parameters with which a small table is fitted by a selection from a list.
-_OF_SMALL_TABLES = {
-    "margin": "auto",
-    "solver": "auto",
-    "selection": "none",
-    "iterate": "averaged",
-    "projection": "auto",
-    "n_components": "auto",
-    "fit_intercept": True,
-    "intercept_scaling": 1.0,
-}
+_AVERAGED_TAILS = {"averaged": None, "mean": 1.0, "last": 0.0}
+# The parameters that shape a model: with their defaults a small table is fitted by a selection.
+_LINEAR_SHAPE = (
+    *("margin", "solver", "selection", "iterate", "projection", "n_components"),
+    *("fit_intercept", "intercept_scaling"),
+)
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -243,18 +237,23 @@ class AdaptiveMarginClassifier(DefaultStepsClassifier):
         twin.prior = self.prior
         return twin
 
-    @property
-    def _selects_few_of_two(self) -> bool:
-        # A selection may replace a fit only if all parameters that shape the model are defaults. An
-        # array never equals a default.
-        return not isinstance(self.class_weight, str) and all(
-            isinstance(given := getattr(self, name), type(default) | int) and given == default
-            for name, default in _OF_SMALL_TABLES.items()
-        )
+    def _facts(self, data: TrainingData) -> PublicFacts:
+        facts = super()._facts(data)
+        if self.prior is None:
+            return facts
+        from dp_halfspace.estimators._small_tables import read_prior  # noqa: PLC0415
 
-    def _special_plan(self, facts: PublicFacts, budget: Budget) -> FitPlan | None:
+        return replace(facts, prior=read_prior(self.prior, data))
+
+    def _n_columns(self, data: TrainingData | None) -> int | None:
+        # A fit that may keep a public model can be better than any rule expects.
+        return None if self.prior is not None else super()._n_columns(data)
+
+    def _plan(self, facts: PublicFacts, budget: Budget) -> FitPlan:
         plan: FitPlan | None = None
-        if self._selects_few_of_two:
+        if not facts.balances_classes and has_defaults(
+            self, AdaptiveMarginClassifier, _LINEAR_SHAPE
+        ):
             from dp_halfspace.estimators._small_tables import plan_small_fit  # noqa: PLC0415
 
             plan = plan_small_fit(facts, budget, self.random_state, {"margin_": 0.0})
@@ -268,12 +267,10 @@ class AdaptiveMarginClassifier(DefaultStepsClassifier):
                 "(with up to seven, as below for solver='auto')"
             )
         if not self._takes_default_steps(is_pure=budget.is_pure):
-            return None
-        steps = self._default_plan(facts, budget)
-        if facts.is_sparse and not facts.is_scale_stated:
-            warn_of_sparse_columns()
-        elif steps.shape.scales is None and not facts.is_scale_stated:
-            warn_of_scales(facts.n_privacy_units, facts.n_features, budget.epsilon)
+            return plan_rows(self._plan_published, facts, budget)
+        steps = self._plan_steps(facts, budget)
+        if not facts.is_scale_stated and (facts.is_sparse or steps.shape.scales is None):
+            warn_of_unscaled_columns(facts, budget)
         return steps
 
     def _takes_default_steps(self, *, is_pure: bool) -> bool:
@@ -284,11 +281,8 @@ class AdaptiveMarginClassifier(DefaultStepsClassifier):
             and not is_pure
         )
 
-    def _default_plan(self, facts: PublicFacts, budget: Budget) -> LinearFit:
+    def _plan_steps(self, facts: PublicFacts, budget: Budget) -> LinearFit:
         """Plan a fit on the engine."""
-        from dp_halfspace.engine.linear import plan_linear  # noqa: PLC0415
-        from dp_halfspace.engine.steps import N_AVERAGED, N_STEPS  # noqa: PLC0415
-
         linear_map, is_stated = self._public_map(facts.n_features), facts.is_scale_stated
         in_scales = not (is_stated or facts.is_sparse)
         if in_scales and self.projection == "auto":
@@ -317,7 +311,6 @@ class AdaptiveMarginClassifier(DefaultStepsClassifier):
         kind, size = self.projection, self.n_components
         if kind is None or (kind == "auto" and isinstance(size, str)):
             return None
-        from dp_halfspace.privacy.randomness import public_generator  # noqa: PLC0415
         from dp_halfspace.projection import draw_projection  # noqa: PLC0415
 
         n_components = _COMPONENTS if isinstance(size, str) else int(size)
@@ -326,10 +319,8 @@ class AdaptiveMarginClassifier(DefaultStepsClassifier):
             "rademacher" if kind == "auto" else kind, n_features, n_components, rng
         )
 
-    def _plan(
-        self, facts: PublicFacts, budget: Budget
-    ) -> LinearTraining | CentredFit | MarginSelection:
-        """Fix the public numbers of a fit of a table that is not small."""
+    def _plan_published(self, facts: PublicFacts, budget: Budget) -> FitPlan:
+        """Plan a published algorithm, or a selection among several of its fits."""
         from dp_halfspace.estimators._choose import plan_training  # noqa: PLC0415
 
         is_pure, is_single = budget.is_pure, self.selection == "none"
@@ -346,17 +337,15 @@ class AdaptiveMarginClassifier(DefaultStepsClassifier):
             self._constant_column(),
             projection=self.projection,
             n_components=None if isinstance(self.n_components, str) else self.n_components,
-            tail_fraction=_TAILS[self.iterate],
+            tail_fraction=_AVERAGED_TAILS[self.iterate],
             seed=self.random_state,
         )
-        plan: LinearTraining | CentredFit | MarginSelection
-        candidates: Sequence[LinearTraining | CentredFit]
+        plan: Any
         if is_single:
-            margin = margins[0] if margins else None
-            single = plan_training(problem, solver, margin, budget)
-            plan, candidates = single, [single]
+            plan = plan_training(problem, solver, margins[0] if margins else None, budget)
+            candidates = [plan]
         else:
-            chosen = papers.plan_selection(
+            plan = papers.plan_selection(
                 problem,
                 solver,
                 self.selection,
@@ -364,13 +353,14 @@ class AdaptiveMarginClassifier(DefaultStepsClassifier):
                 budget,
                 population=self.selection_score == "population",
             )
-            plan, candidates = chosen, chosen.candidates
+            candidates = plan.candidates
         if self.projection not in {"auto", None}:
             # The smallest margin needs most components.
             worst = min(candidates, key=lambda plan: plan.margin or 1.0)
             n_drawn = None if worst.linear_map is None else worst.linear_map.n_components
             self._warn_of_projection(n_drawn, worst.margin, facts)
-        return replace(plan, public={**plan.public, "selection": self.selection})
+        found: FitPlan = replace(plan, public={**plan.public, "selection": self.selection})
+        return found
 
     def _warn_of_projection(
         self, n_drawn: int | None, margin: float | None, facts: PublicFacts

@@ -10,8 +10,9 @@ import numpy as np
 
 from dp_halfspace._params import NUMBER_RANGE, public_number
 from dp_halfspace._sklearn_compat import Interval, StrOptions
-from dp_halfspace.engine.plan import PublicFacts
+from dp_halfspace.engine.plan import FitPlan, PublicFacts
 from dp_halfspace.estimators._ranking import MECHANISMS, RankingFit, plan_ranking
+from dp_halfspace.estimators._wrapped_plans import plan_rows
 from dp_halfspace.estimators.base import PrivateLinearClassifier
 from dp_halfspace.papers.pairs import LOSSES, RankingProblem
 from dp_halfspace.privacy.budget import Budget
@@ -156,15 +157,15 @@ class PrivateAUCClassifier(PrivateLinearClassifier):
         "threshold_share": [Interval(Real, 1e-6, 0.9, closed="both")],
     }
 
-    def _special_plan(self, facts: PublicFacts, budget: Budget) -> RankingFit | None:
+    def _plan(self, facts: PublicFacts, budget: Budget) -> FitPlan:
         if self.mechanism not in {"auto", "noisy_gd"} or budget.is_pure:
-            return None
+            return plan_rows(self._plan_ranking, facts, budget)
         # The engine estimates the scales of dense columns itself. A bound on the norm of rows is no
         # substitute: rows can be far shorter, and far from zero.
-        return self._plan(replace(facts, is_scale_stated=facts.is_sparse), budget)
+        return self._plan_ranking(replace(facts, is_scale_stated=facts.is_sparse), budget)
 
-    def _plan(self, facts: PublicFacts, budget: Budget) -> RankingFit:
-        """Fix the public numbers of a fit."""
+    def _plan_ranking(self, facts: PublicFacts, budget: Budget) -> RankingFit:
+        """Plan a ranking of rows."""
         if facts.n_classes != 2:
             raise ValueError("Only binary classification is supported: a ranking has two classes")
         is_private = isinstance(self.threshold, str)

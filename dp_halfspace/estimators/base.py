@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
+from numbers import Real
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
-from scipy.special import expit, softmax
+from scipy.special import expit, log_expit, log_softmax, softmax
 from sklearn.base import ClassifierMixin
 from sklearn.utils import Tags
 from sklearn.utils.metaestimators import available_if
@@ -24,17 +25,14 @@ from dp_halfspace._budget import (
     opened_ledger,
     warn_of_calls_around,
     warn_of_label_among_columns,
-    warn_of_scales,
-    warn_of_sparse_columns,
     warn_of_weak_budget,
 )
 from dp_halfspace._memory import NUMBER_BYTES, by_blocks, refuse_beyond_memory
 from dp_halfspace._params import (
-    MissingMethod,
     check_values,
-    explains_absence,
     fit_context,
     label_weights,
+    plain,
     public_number,
     resolved_delta,
 )
@@ -47,7 +45,7 @@ from dp_halfspace._sklearn_compat import (
     set_callbacks,
     with_callbacks,
 )
-from dp_halfspace.data.chunked_data import by_chunks
+from dp_halfspace.data.chunked_data import by_chunks, check_chunks
 from dp_halfspace.data.chunks import Chunks
 from dp_halfspace.data.record_weights import with_sample_weight
 from dp_halfspace.data.validation import (
@@ -56,24 +54,42 @@ from dp_halfspace.data.validation import (
     check_training_data,
     is_chunked,
     share_of_right,
+    sort_training_data,
 )
+from dp_halfspace.engine import probabilities
+from dp_halfspace.engine.plan import FitPlan, Fitted, PublicFacts
+from dp_halfspace.estimators._outlook import Outlook
 from dp_halfspace.exceptions import warn_caller
+from dp_halfspace.preprocessing.scalers import ReleasedScaler
+from dp_halfspace.privacy.budget import Budget
+from dp_halfspace.privacy.events import Either, RandomStopping, single_runs
+from dp_halfspace.privacy.mechanisms import authorise
+from dp_halfspace.privacy.randomness import noise_kind, noise_source
+from dp_halfspace.privacy.record import LABELS_SEEN, PrivacyRecord
+from dp_halfspace.rows.rows import clipped_rows
 
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-    from dp_halfspace.engine.plan import FitPlan, Fitted, LinearPrior, PublicFacts
-    from dp_halfspace.estimators._outlook import Outlook
-    from dp_halfspace.privacy.budget import Budget
-    from dp_halfspace.privacy.record import PrivacyRecord
-
 # What a fit says of a model whose scores are all equal.
-_CONSTANT = (
+_EQUAL_SCORES = (
     "every row has the same score: no candidate was clearly better than predicting one label. Use "
     "more records or a larger epsilon"
 )
 
-# Methods import the modules for planning, charging and running, which prediction does not need.
+
+_ONLY_DEFAULTS = (
+    "only a fit with default parameters has probabilities: this one is of a published algorithm "
+    "(margin, solver, selection or delta=0), or a public model was kept. Use decision_function"
+)
+
+
+def _has_probabilities(model: Any) -> bool:
+    """Whether a model has probabilities; the error of one without says what to use."""
+    why_not = model._why_no_probabilities()
+    if why_not:
+        raise AttributeError(why_not)
+    return True
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -97,13 +113,10 @@ class PrivateClassifier(ClassifierMixin, SharedLedger, ABC):
     __metadata_request__fit: ClassVar[dict[str, None]] = {"sample_weight": None}
 
     _adjacency: ClassVar[str] = "replace-one"
+    # Whether class_weight="balanced" is supported, by noisy counts of the classes.
+    _can_balance_classes: ClassVar[bool] = False
     # The share of the rarer of two classes that the last fit released, if any.
     _rarer_share = cast("float | None", None)
-    predict_proba: ClassVar[Any] = MissingMethod(
-        "predict_proba",
-        "its scores are no log odds. Use AdaptiveMarginClassifier or PrivateTableClassifier, whose "
-        "probabilities follow from the scores, or decision_function for the scores",
-    )
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **BUDGET,
         "classes": ["array-like", None],
@@ -173,17 +186,13 @@ class PrivateClassifier(ClassifierMixin, SharedLedger, ABC):
         -----
         **Privacy.** The record of `plan` is charged to the ledger before any noise is drawn.
         """
-        from dp_halfspace.privacy.mechanisms import authorise  # noqa: PLC0415
-        from dp_halfspace.privacy.randomness import noise_source  # noqa: PLC0415
-
-        data = self._training_data(X, y, groups, sample_weight)
         # Plan: every number that privacy rests on follows from public facts.
+        data = self._training_data(X, y, groups, sample_weight)
         plan = self._fit_plan(data)
         record = self._record(plan, data)
         warn_of_calls_around(record)
-        warn_of_label_among_columns(y, self._names_read(data))
         warn_of_weak_budget(record)
-        self._warn_of_a_poor_outlook(data)
+        self._warn_of_data(data, y)
         # Pay: the ledger is charged before any noise is drawn.
         plan_with = partial(self._record_with, data)
         ledger = opened_ledger(self.ledger, type(self).__name__, plan_with)
@@ -239,9 +248,15 @@ class PrivateClassifier(ClassifierMixin, SharedLedger, ABC):
         """
         data = self._training_data(X, y, groups, sample_weight)
         record = self._record(self._fit_plan(data), data)
-        warn_of_label_among_columns(y, self._names_read(data))
-        self._warn_of_a_poor_outlook(data)
+        self._warn_of_data(data, y)
         return record
+
+    def _warn_of_data(self, data: TrainingData, y: Any) -> None:
+        """Warn by public facts alone of labels among the columns, and of too few records."""
+        warn_of_label_among_columns(y, self._names_read(data))
+        outlook = self._outlook(data)
+        if outlook is not None and outlook.is_poor:
+            warn_caller(str(outlook))
 
     @fit_context(prefer_skip_nested_validation=True)
     def _plans(
@@ -266,9 +281,32 @@ class PrivateClassifier(ClassifierMixin, SharedLedger, ABC):
     def _validate(self, X: Any, y: ArrayLike, groups: Any) -> TrainingData:
         """Validate the data, and sort the rows by person."""
 
+    def _checked(self, X: Any, y: ArrayLike, groups: Any, **how: Any) -> TrainingData:
+        """Validate rows of numbers and labels, and sort the rows by person."""
+        if is_chunked(X):
+            data = check_chunks(self, X, y, **how)
+        else:
+            data = check_training_data(self, X, y, hides_rows=groups is not None, **how)
+        return data if groups is None else sort_training_data(groups, data)
+
     @abstractmethod
     def _fit_plan(self, data: TrainingData) -> FitPlan:
         """Fix every public number of a fit, by the shape and the type of the rows only."""
+
+    def _facts_of(self, data: TrainingData, **shape: Any) -> PublicFacts:
+        """Collect the public facts that planning may use; `shape` are those of the columns."""
+        balances_classes = self._can_balance_classes and isinstance(self.class_weight, str)
+        weights = None if balances_classes else self.class_weight
+        return PublicFacts(
+            n_privacy_units=data.n_privacy_units,
+            n_classes=len(data.classes),
+            class_weights=tuple(label_weights(weights, data.classes).tolist()),
+            is_chunked=isinstance(data.X, Chunks),
+            has_people=data.people is not None,
+            balances_classes=balances_classes,
+            has_weights=data.weights is not None,
+            **shape,
+        )
 
     @abstractmethod
     def _set_fitted(self, fitted: Fitted, data: TrainingData, record: PrivacyRecord) -> None:
@@ -276,9 +314,6 @@ class PrivateClassifier(ClassifierMixin, SharedLedger, ABC):
 
     def _record(self, plan: FitPlan, data: TrainingData) -> PrivacyRecord:
         """Return the record of the planned releases and of the facts assumed to be public."""
-        from dp_halfspace.privacy.randomness import noise_kind  # noqa: PLC0415
-        from dp_halfspace.privacy.record import PrivacyRecord  # noqa: PLC0415
-
         return PrivacyRecord(
             epsilon=float(self.epsilon),
             delta=resolved_delta(self.delta, data.n_privacy_units),
@@ -290,8 +325,6 @@ class PrivateClassifier(ClassifierMixin, SharedLedger, ABC):
 
     def _public_parameters(self, data: TrainingData) -> dict[str, Any]:
         """List the facts that the guarantee treats as public in every fit."""
-        from dp_halfspace.privacy.record import LABELS_SEEN  # noqa: PLC0415
-
         is_stated = self.classes is not None
         return {
             "n_samples": data.n_privacy_units,
@@ -301,19 +334,11 @@ class PrivateClassifier(ClassifierMixin, SharedLedger, ABC):
             **({} if data.weights is None else {"sample_weight": "private, in [0, 1]"}),
         }
 
-    def _warn_of_a_poor_outlook(self, data: TrainingData) -> None:
-        """Warn, by public numbers alone, if the ranking may be no better than chance."""
-        outlook = self._outlook(data)
-        if outlook is not None and outlook.is_poor:
-            warn_caller(str(outlook))
-
     def _outlook(self, data: TrainingData) -> Outlook | None:
         """Return what to expect by public numbers, None if no rule was measured for this fit."""
         n_columns = self._n_columns(data)
         if n_columns is None:
             return None
-        from dp_halfspace.estimators._outlook import Outlook  # noqa: PLC0415
-
         unit = "records" if data.people is None else "persons"
         return Outlook(data.n_privacy_units, n_columns, float(self.epsilon), unit)
 
@@ -337,7 +362,7 @@ class PrivateClassifier(ClassifierMixin, SharedLedger, ABC):
     def _forget(self) -> None:
         """Remove the attributes of an earlier fit."""
         for name in list(vars(self)):
-            if (name.endswith("_") and name[0] != "_") or name == "_rarer_share":
+            if name.endswith("_") and name[0] != "_":
                 delattr(self, name)
 
     @abstractmethod
@@ -417,10 +442,85 @@ class PrivateClassifier(ClassifierMixin, SharedLedger, ABC):
         """
         return self._predicted(X, self._labels, n_numbers=1)
 
+    @available_if(_has_probabilities)
+    @by_chunks
+    def predict_proba(self, X: Any) -> NDArray[np.float64]:
+        """Estimate the probabilities of the classes, at no budget.
+
+        They are functions of the scores. Default steps stop where the expected clipped slope of a
+        record vanishes; the probabilities at which it does are ``p max(1, |e - p| / sqrt(1/2))``,
+        divided by their sum over the classes. Here p is the softmax of the scores, or the logistic
+        function of the score of two classes, and e the indicator of a class. Minimisers of the
+        logistic loss have p itself. After a selection for a small table every prediction is about
+        equally sure. With class weights probabilities are those of a weighted population.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix, data frame} of shape (n_samples, n_features), or in chunks
+            Rows, as for `decision_function`.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes)
+            Probabilities, in the order of ``classes_``.
+
+        Raises
+        ------
+        AttributeError
+            If the scores of the model are no log odds; the message says what to use.
+        """
+        return self._predicted(X, self._probabilities)
+
+    @available_if(_has_probabilities)
+    @by_chunks
+    def predict_log_proba(self, X: Any) -> NDArray[np.float64]:
+        """Estimate the logarithms of the probabilities of the classes; see `predict_proba`.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix, data frame} of shape (n_samples, n_features), or in chunks
+            Rows, as for `decision_function`.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes)
+            Logarithms of probabilities, in the order of ``classes_``.
+        """
+        return self._predicted(X, self._log_probabilities)
+
+    def _why_no_probabilities(self) -> str:
+        """Say why the model has no probabilities, and what has; empty if it has them."""
+        return (
+            f"{type(self).__name__} has no probabilities: its scores are no log odds. Use "
+            "AdaptiveMarginClassifier or PrivateTableClassifier, whose probabilities follow from "
+            "the scores, or decision_function for the scores"
+        )
+
+    def _probabilities(self, scores: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Convert log odds of the second class, or scores of all classes."""
+        if scores.ndim == 1:
+            return np.column_stack([expit(-scores), expit(scores)])
+        return np.asarray(softmax(scores, axis=1))
+
+    def _log_probabilities(self, scores: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Convert log odds of the second class, or scores of all classes, to logarithms."""
+        if scores.ndim == 1:
+            return np.column_stack([log_expit(-scores), log_expit(scores)])
+        return np.asarray(log_softmax(scores, axis=1))
+
     def _labels(self, scores: NDArray[np.float64]) -> NDArray[Any]:
         """Return the label with the largest score."""
         class_indices = (scores > 0).astype(np.intp) if scores.ndim == 1 else scores.argmax(axis=1)
         return np.asarray(self.classes_[class_indices])
+
+
+def has_defaults(estimator: Any, kind: type, names: Sequence[str]) -> bool:
+    """Whether parameters have the defaults of a class; an array never equals one."""
+    pairs = [(plain(getattr(estimator, name)), getattr(kind, name)) for name in names]
+    return all(
+        value is default or (isinstance(value, str | Real) and value == default)
+        for value, default in pairs
+    )
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -431,13 +531,8 @@ class PrivateLinearClassifier(PrivateClassifier):
     fit_intercept: bool = True
     intercept_scaling: float = 1.0
 
-    # A public model that a fit may keep; a parameter of those classes that support it.
-    prior = None
     # Whether column scales are estimated if `data_norm` is not stated.
     _estimates_scales: ClassVar[bool] = True
-    # Whether class_weight="balanced" is supported, by noisy counts of the classes.
-    _can_balance_classes: ClassVar[bool] = False
-
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **PrivateClassifier._parameter_constraints,
         "data_norm": [*public_number(), None],
@@ -446,31 +541,11 @@ class PrivateLinearClassifier(PrivateClassifier):
     }
 
     def _validate(self, X: Any, y: ArrayLike, groups: Any) -> TrainingData:
-        how: dict[str, Any] = {
-            "classes": self.classes,
-            "allow_missing": self.data_norm is None and self._estimates_scales,
-        }
-        if is_chunked(X):
-            from dp_halfspace.data.chunked_data import check_chunks  # noqa: PLC0415
-
-            data = check_chunks(self, X, y, **how)
-        else:
-            data = check_training_data(self, X, y, hides_rows=groups is not None, **how)
-        if groups is None:
-            return data
-        from dp_halfspace.data.validation import sort_training_data  # noqa: PLC0415
-
-        return sort_training_data(groups, data)
+        allow_missing = self.data_norm is None and self._estimates_scales
+        return self._checked(X, y, groups, classes=self.classes, allow_missing=allow_missing)
 
     def _facts(self, data: TrainingData) -> PublicFacts:
         """Collect the public facts about a table that planning may use."""
-        from dp_halfspace.engine.plan import PublicFacts  # noqa: PLC0415
-
-        prior: LinearPrior | None = None
-        if self.prior is not None:
-            from dp_halfspace.estimators._small_tables import read_prior  # noqa: PLC0415
-
-            prior = read_prior(self.prior, data)
         X, norm = data.X, self.data_norm
         data_norm, scaling = 1.0 if norm is None else float(norm), float(self.intercept_scaling)
         # Rows can be read in float32 if each is a record, and if scales are in its range:
@@ -478,90 +553,32 @@ class PrivateLinearClassifier(PrivateClassifier):
         in_range = all(2.0**-20 <= each <= 2.0**20 for each in (data_norm, scaling))
         can_be_single = in_range and data.people is None
         is_float32 = isinstance(X, np.ndarray) and X.dtype == np.float32
-        balances_classes = self._can_balance_classes and isinstance(self.class_weight, str)
-        weights = None if balances_classes else self.class_weight
-        return PublicFacts(
-            n_privacy_units=data.n_privacy_units,
+        return self._facts_of(
+            data,
             n_features=X.shape[1],
-            n_classes=len(data.classes),
-            class_weights=tuple(label_weights(weights, data.classes).tolist()),
             data_norm=data_norm,
             is_scale_stated=norm is not None,
             is_sparse=sparse.issparse(X),
-            is_chunked=isinstance(X, Chunks),
             is_single=is_float32 and norm is not None and can_be_single,
             copies_are_single=can_be_single,
-            has_people=data.people is not None,
-            balances_classes=balances_classes,
-            has_weights=data.weights is not None,
-            prior=prior,
         )
 
     def _n_columns(self, data: TrainingData | None) -> int | None:
-        # A fit that may keep a public model can be better than any rule expects.
-        if self.prior is not None:
-            return None
         return int(self.n_features_in_ if data is None else data.X.shape[1])
 
     @property
     def _finding(self) -> str:
-        return "" if np.any(self.coef_) else _CONSTANT
+        return "" if np.any(self.coef_) else _EQUAL_SCORES
 
     def _fit_plan(self, data: TrainingData) -> FitPlan:
-        from dp_halfspace.privacy.budget import Budget  # noqa: PLC0415
-
         facts = self._facts(data)
         if facts.features is None:
             # Public features may be reduced before anything is fitted to them.
             facts.refuse_beyond_memory(facts.n_features)
         delta = resolved_delta(self.delta, facts.n_privacy_units)
-        budget = Budget.of(float(self.epsilon), delta)
-        plan_fit = self._plan_balanced if facts.balances_classes else self._plan
-        plan = self._special_plan(facts, budget)
-        if plan is None and self._estimates_scales_of(facts, budget):
-            from dp_halfspace.estimators._wrapped_plans import plan_scaled  # noqa: PLC0415
-
-            plan = scaled = plan_scaled(plan_fit, facts, budget)
-            if scaled.scales is None and not facts.is_scale_stated:
-                if facts.is_sparse:
-                    warn_of_sparse_columns()
-                else:
-                    warn_of_scales(facts.n_privacy_units, facts.n_features, budget.epsilon)
-        elif plan is None:
-            plan = plan_fit(facts, budget)
+        plan = self._plan(facts, Budget.of(float(self.epsilon), delta))
         facts.refuse_unsupported(plan.takes)
         return plan
-
-    def _estimates_scales_of(self, facts: PublicFacts, budget: Budget) -> bool:
-        """Return whether column scales are estimated, as far as the budget allows."""
-        if not (self._estimates_scales and facts.is_scale_stated):
-            return self._estimates_scales
-        from dp_halfspace.engine.features import scales_pay  # noqa: PLC0415
-        from dp_halfspace.engine.linear import WIDEST  # noqa: PLC0415
-
-        sizes = facts.n_privacy_units, facts.n_features
-        if budget.is_pure or facts.is_sparse or facts.n_features > WIDEST:
-            return False
-        return scales_pay(*sizes, budget.mu) and self._centres_rows(facts, budget)
-
-    def _centres_rows(self, facts: PublicFacts, budget: Budget) -> bool:
-        """Return whether rows are centred, so that scales pay although a norm is stated."""
-        del facts, budget
-        return False
-
-    def _special_plan(self, facts: PublicFacts, budget: Budget) -> FitPlan | None:
-        """Plan a selection for a small table or a fit with a public prior, None for other fits.
-
-        Other fits are planned by `_plan`.
-        """
-        del facts, budget
-        return None
-
-    def _plan_balanced(self, facts: PublicFacts, budget: Budget) -> FitPlan:
-        """Plan noisy counts of the classes, and a fit with weights computed from them."""
-        from dp_halfspace.estimators._wrapped_plans import plan_balanced  # noqa: PLC0415
-
-        return plan_balanced(self._plan, facts, budget)
 
     @abstractmethod
     def _plan(self, facts: PublicFacts, budget: Budget) -> FitPlan:
@@ -612,16 +629,7 @@ class PrivateLinearClassifier(PrivateClassifier):
         """Multiply rows by the coefficients, independently of the current parameters."""
         if math.isinf(self.data_norm_):
             return np.asarray(X @ self.coef_.T)
-        from dp_halfspace.rows.rows import clipped_rows  # noqa: PLC0415
-
         return clipped_rows(X, self.data_norm_).scores(self.coef_.T)
-
-    @staticmethod
-    def _probabilities(scores: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Convert log odds of the second class, or scores of all classes, to probabilities."""
-        if scores.ndim == 1:
-            return np.column_stack([expit(-scores), expit(scores)])
-        return np.asarray(softmax(scores, axis=1))
 
     def _constant_column(self) -> float | None:
         """Value of the constant column, or None without an intercept."""
@@ -646,8 +654,6 @@ class PrivateLinearClassifier(PrivateClassifier):
         self.fill_value_ = 0.0 if is_filled and not sparse.issparse(data.X) else None
         self.scaler_ = None
         if fitted.scales is not None:
-            from dp_halfspace.preprocessing.scalers import ReleasedScaler  # noqa: PLC0415
-
             scales, how = fitted.scales, (fitted.clip, fitted.row_clip)
             self.scaler_ = ReleasedScaler(scales.center, scales.scale, *how)
             self.scaler_.n_features_in_ = self.n_features_in_
@@ -669,25 +675,6 @@ class PrivateLinearClassifier(PrivateClassifier):
         return tags
 
 
-def _has_probabilities(model: DefaultStepsClassifier) -> bool:
-    """Whether the fit took default steps or was a selection, or, before it, may take or be one."""
-    if hasattr(model, "classes_"):
-        return any(
-            hasattr(model, f"{name}_") for name in ("coef_std_error", "row_clip", "certainty")
-        )
-    return model._takes_default_steps(is_pure=model.delta == 0)
-
-
-_WITH_PROBABILITIES = available_if(
-    explains_absence(
-        _has_probabilities,
-        "only a fit with default parameters has probabilities: this one is of a published "
-        "algorithm (margin, solver, selection or delta=0), or a public model was kept. Use "
-        "decision_function",
-    )
-)
-
-
 class DefaultStepsClassifier(PrivateLinearClassifier):
     """Base of classifiers whose default fits take the steps of the engine.
 
@@ -701,55 +688,21 @@ class DefaultStepsClassifier(PrivateLinearClassifier):
     def _set_fitted(self, fitted: Fitted, data: TrainingData, record: PrivacyRecord) -> None:
         super()._set_fitted(fitted, data, record)
         if fitted.error_share is not None:
-            from dp_halfspace.engine.probabilities import certainty_of  # noqa: PLC0415
+            self.certainty_ = probabilities.certainty_of(fitted.error_share, len(self.classes_))
 
-            self.certainty_ = certainty_of(fitted.error_share, len(self.classes_))
+    def _why_no_probabilities(self) -> str:
+        # Of a fit, that it took default steps or was a selection; before it, that it may.
+        if hasattr(self, "classes_"):
+            released = ("coef_std_error_", "row_clip_", "certainty_")
+            has_any = any(hasattr(self, name) for name in released)
+        else:
+            has_any = self._takes_default_steps(is_pure=self.delta == 0)
+        return "" if has_any else _ONLY_DEFAULTS
 
-    @_WITH_PROBABILITIES
-    @by_chunks
-    def predict_proba(self, X: Any) -> NDArray[np.float64]:
-        """Estimate the probabilities of the classes, at no budget.
-
-        The steps stop where the expected clipped slope of a record vanishes; the probabilities at
-        which it does are ``p max(1, |e - p| / sqrt(1/2))``, divided by their sum over the classes.
-        Here p is the softmax of the scores, or the logistic function of the score of two classes,
-        and e the indicator of a class. With class weights they are those of a weighted population.
-        After a selection for a small table every prediction is about equally sure, as if one in
-        five was wrong. A fit with a published algorithm has no probabilities.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Rows, as for `decision_function`.
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_classes)
-            Probabilities, in the order of ``classes_``.
-        """
-        return self._predicted(X, lambda scores: np.exp(self._log_probabilities(scores)))
-
-    @_WITH_PROBABILITIES
-    @by_chunks
-    def predict_log_proba(self, X: Any) -> NDArray[np.float64]:
-        """Estimate the logarithms of the probabilities of the classes; see `predict_proba`.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Rows, as for `decision_function`.
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_classes)
-            Logarithms of probabilities, in the order of ``classes_``.
-        """
-        return self._predicted(X, self._log_probabilities)
+    def _probabilities(self, scores: NDArray[np.float64]) -> NDArray[np.float64]:
+        return np.exp(self._log_probabilities(scores))
 
     def _log_probabilities(self, scores: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Convert scores of a fit with default parameters to logarithms of probabilities."""
-        from dp_halfspace.engine import probabilities  # noqa: PLC0415
-
         if hasattr(self, "certainty_"):
             return probabilities.log_probabilities_of_selection(scores, self.certainty_)
         return probabilities.log_probabilities_of(scores)
@@ -757,8 +710,6 @@ class DefaultStepsClassifier(PrivateLinearClassifier):
 
 def _n_releases(record: PrivacyRecord) -> int | None:
     """Return how many releases a fit makes, zero if that is secret, None if it depends on them."""
-    from dp_halfspace.privacy.events import Either, RandomStopping, single_runs  # noqa: PLC0415
-
     counts = single_runs(record.events)
     if any(isinstance(event, RandomStopping) for event in counts):
         return 0

@@ -36,7 +36,9 @@ from dp_halfspace.estimators._options import (
     sums_of_terms,
     warn_of_projection,
 )
-from dp_halfspace.estimators.base import DefaultStepsClassifier
+from dp_halfspace.estimators._small_tables import plan_small_fit
+from dp_halfspace.estimators._wrapped_plans import plan_rows
+from dp_halfspace.estimators.base import DefaultStepsClassifier, has_defaults
 from dp_halfspace.papers import SMALLEST_MARGIN, SOLVERS
 from dp_halfspace.papers.kernel import KernelTraining
 from dp_halfspace.papers.margin_choice import (
@@ -81,9 +83,9 @@ def _refuse_features(n_components: int, facts: PublicFacts) -> None:
 
 
 # Number of rows that are scored at a time.
-_ROWS = 1024
+_SCORED_ROWS = 1024
 # Features of a column: more cosines follow the noise.
-_TERMS = 3
+COLUMN_TERMS = 3
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -275,16 +277,13 @@ class PrivateKernelClassifier(DefaultStepsClassifier):
         "cache_size": [Interval(Real, 0, 1e9, closed="both")],
     }
 
-    def _special_plan(self, facts: PublicFacts, budget: Budget) -> FitPlan | None:
-        """Plan the default steps, or the selection for a small table of three to seven classes."""
-        if not self._takes_default_steps(is_pure=budget.is_pure):
-            return None
-        return self._small_plan(facts, budget) or self._plan_steps(facts, budget)
-
-    def _plan(self, facts: PublicFacts, budget: Budget) -> LinearFit | KernelTraining:
-        """Draw the public features and fix the public numbers of a fit."""
+    def _plan(self, facts: PublicFacts, budget: Budget) -> FitPlan:
         if self._takes_default_steps(is_pure=budget.is_pure):
-            return self._plan_steps(facts, budget)
+            return self._small_plan(facts, budget) or self._plan_steps(facts, budget)
+        return plan_rows(self._plan_published, facts, budget)
+
+    def _plan_published(self, facts: PublicFacts, budget: Budget) -> KernelTraining:
+        """Draw the public features, and plan a published algorithm for them."""
         seed = self._feature_seed()
         problem = Problem(facts, self._constant_column(), seed=self.random_state)
         feature_map = self._drawn_map(facts, budget, seed)
@@ -418,10 +417,11 @@ class PrivateKernelClassifier(DefaultStepsClassifier):
         if sparse.issparse(X) and getattr(self.feature_map_, "is_linear", False):
             return np.asarray(X @ (self.coef_.T / self.data_norm_))
         out = np.empty((X.shape[0], len(self.coef_)))
-        for lo in range(0, len(out), _ROWS):
-            rows = self._features(X[lo : lo + _ROWS])
+        for lo in range(0, len(out), _SCORED_ROWS):
+            part = slice(lo, lo + _SCORED_ROWS)
+            rows = self._features(X[part])
             found = sums(rows)
-            out[lo : lo + _ROWS] = found if row_clip is None else row_clip.shortened(rows, found)
+            out[part] = found if row_clip is None else row_clip.shortened(rows, found)
         return out
 
     def _features(self, X: Any) -> NDArray[np.float64]:
@@ -442,7 +442,7 @@ class PrivateKernelClassifier(DefaultStepsClassifier):
         scale = relative_scale(self.length_scale, facts.data_norm)
         drawn: FeatureMap
         if self.kernel in ADDITIVE:
-            most = size if size and self.kernel == "additive" else _TERMS
+            most = size if size and self.kernel == "additive" else COLUMN_TERMS
             terms = n_terms(d, size or WIDEST, most)
             drawn = AdditiveMap(d, terms)
             if self.kernel == "auto" and not budget.is_pure:
@@ -479,13 +479,11 @@ class PrivateKernelClassifier(DefaultStepsClassifier):
 
     def _small_plan(self, facts: PublicFacts, budget: Budget) -> FitPlan | None:
         """Plan the selection of the linear default for a small table of three to seven classes."""
-        is_default = self.kernel == "auto" and self.n_components == "auto"
-        is_default &= bool(self.fit_intercept) and self.intercept_scaling == 1.0
+        shape = ("kernel", "n_components", "fit_intercept", "intercept_scaling")
+        is_default = has_defaults(self, PrivateKernelClassifier, shape)
         is_plain = not (facts.is_scale_stated or facts.balances_classes)
         if facts.n_classes == 2 or not is_default or not is_plain:
             return None
-        from dp_halfspace.estimators._small_tables import plan_small_fit  # noqa: PLC0415
-
         # The features are the columns themselves.
         columns = AdditiveMap(facts.n_features, 1, clip=np.inf)
         own = {"margin_": 0.0, "feature_map_": columns, "n_components_": facts.n_features}

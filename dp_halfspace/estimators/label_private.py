@@ -16,11 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 from scipy.linalg import eigh
-from sklearn.utils.metaestimators import available_if
 
-from dp_halfspace._params import NUMBER_RANGE, explains_absence, public_number
+from dp_halfspace._params import NUMBER_RANGE, public_number
 from dp_halfspace._sklearn_compat import Interval, StrOptions
-from dp_halfspace.data.chunked_data import by_chunks
 from dp_halfspace.data.validation import TrainingData
 from dp_halfspace.engine.plan import Fitted, PublicFacts, WrappedPlan
 from dp_halfspace.estimators.base import PrivateClassifier, PrivateLinearClassifier
@@ -43,27 +41,14 @@ FloatArray: TypeAlias = NDArray[np.float64]
 # Number of records from which bandwidth and moments are computed.
 _FITTED_ROWS = 5000
 # Number of pairs of records for the bandwidth.
-_PAIRS = 2000
+_DISTANCES = 2000
 # Linear features above this number are randomly projected first.
-_MOST_COLUMNS = 1024
-_BLOCK_ROWS = 2048
-_SMALLEST = 1e-300
-_LARGEST = 1e100
+_MOST_LINEAR = 1024
+_FEATURE_ROWS = 2048
+_SMALLEST_LENGTH = 1e-300
+_LARGEST_ENTRY = 1e100
 # Principal components with less than this share of the largest variance are dropped.
 _RANK = 1e-10
-
-
-@dataclass(frozen=True, slots=True)
-class FeatureOptions:
-    """The requested features; see `LabelPrivateClassifier`."""
-
-    kernel: str
-    length_scale: float | None
-    n_fourier: int
-    n_components: int | None
-    whitening: float
-    data_norm: float | None
-    constant: float | None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -91,40 +76,52 @@ class LabelFeatures:
     def rows(self, X: Any) -> Rows:
         """Return the normalised rows of `X`; without a constant column a row may be zero."""
         reduced = np.empty((X.shape[0], self.transform.shape[1]))
-        for lo in range(0, X.shape[0], _BLOCK_ROWS):
-            part = X[lo : lo + _BLOCK_ROWS]
+        for lo in range(0, X.shape[0], _FEATURE_ROWS):
+            part = X[lo : lo + _FEATURE_ROWS]
             scaled = _scale_rows(part, self.data_norm, self.scale)
             features = _features(scaled, self.matrix)
-            reduced[lo : lo + _BLOCK_ROWS] = (features - self.mean) @ self.transform
+            reduced[lo : lo + _FEATURE_ROWS] = (features - self.mean) @ self.transform
         rows = Rows(reduced, None, self.constant)
         return rows.rescale(inverse_lengths(rows.lengths(), rows.shape[1]), row_bound=1.0)
 
 
-def fit_label_features(X: Any, options: FeatureOptions, rng: np.random.Generator) -> LabelFeatures:
-    """Fit the map to features, which are PUBLIC, with public randomness."""
+def fit_label_features(
+    X: Any,
+    rng: np.random.Generator,
+    *,
+    kernel: str,
+    length_scale: float | None,
+    n_fourier: int,
+    n_components: int | None,
+    whitening: float,
+    data_norm: float | None,
+    constant: float | None,
+) -> LabelFeatures:
+    """Fit the map to features, which are PUBLIC, with public randomness.
+
+    `constant` is the value of the constant column, relative to the root mean square of the rows.
+    """
     sample = X
     if X.shape[0] > _FITTED_ROWS:
         # Rows are drawn at random, because evenly spaced rows of a series may all be at the same
         # phase.
         sample = X[np.sort(rng.choice(X.shape[0], _FITTED_ROWS, replace=False))]
-    scale = _largest_entry(_clip_rows(sample, options.data_norm))
+    scale = _largest_entry(_clip_rows(sample, data_norm))
     d = X.shape[1]
     matrix: FloatArray | RademacherMap | None = None
-    if options.kernel == "rbf":
-        wanted = options.length_scale
-        if wanted is None:
-            wanted = (
-                _median_distance(_scale_rows(sample, options.data_norm, scale), rng) / 2.0 * scale
-            )
-        scale = max(wanted, _SMALLEST)
-        scales = np.ones(options.n_fourier // 2)
+    if kernel == "rbf":
+        if length_scale is None:
+            scaled = _scale_rows(sample, data_norm, scale)
+            length_scale = _median_distance(scaled, rng) / 2.0 * scale
+        scale = max(length_scale, _SMALLEST_LENGTH)
+        scales = np.ones(n_fourier // 2)
         matrix = draw_fourier(Spectrum("rbf"), d, scales, rng).frequencies.astype(np.float64)
-    elif d > _MOST_COLUMNS:
-        matrix = draw_rademacher(d, _MOST_COLUMNS, rng)
-    sample = _scale_rows(sample, options.data_norm, scale)
-    mean, transform, size = _principal(sample, matrix, options)
-    constant = None if options.constant is None else options.constant * size
-    return LabelFeatures(options.data_norm, scale, matrix, mean, transform, constant)
+    elif d > _MOST_LINEAR:
+        matrix = draw_rademacher(d, _MOST_LINEAR, rng)
+    sample = _scale_rows(sample, data_norm, scale)
+    mean, transform, size = _principal(sample, matrix, n_components, whitening)
+    value = None if constant is None else constant * size
+    return LabelFeatures(data_norm, scale, matrix, mean, transform, value)
 
 
 def _clip_rows(X: Any, data_norm: float | None) -> Any:
@@ -143,7 +140,7 @@ def _scale_rows(X: Any, data_norm: float | None, scale: float) -> Any:
     rows = _clip_rows(X, data_norm)
     values = rows.data if sparse.issparse(rows) else rows
     values /= scale
-    np.clip(values, -_LARGEST, _LARGEST, out=values)
+    np.clip(values, -_LARGEST_ENTRY, _LARGEST_ENTRY, out=values)
     return rows
 
 
@@ -151,7 +148,7 @@ def _largest_entry(X: Any) -> float:
     """Return the largest absolute entry, or 1 for rows of zeros."""
     values = X.data if sparse.issparse(X) else X
     largest = float(np.abs(values).max(initial=0.0))
-    return max(largest, _SMALLEST) if largest > 0 else 1.0
+    return max(largest, _SMALLEST_LENGTH) if largest > 0 else 1.0
 
 
 def _features(X: Any, matrix: FloatArray | RademacherMap | None) -> FloatArray:
@@ -168,9 +165,9 @@ def _features(X: Any, matrix: FloatArray | RademacherMap | None) -> FloatArray:
 
 def _median_distance(X: Any, rng: np.random.Generator) -> float:
     """Return the median Euclidean distance of random pairs of rows, or 1 if it is zero."""
-    pairs = rng.integers(X.shape[0], size=(2, _PAIRS))
-    squares = np.empty(_PAIRS)
-    for lo in range(0, _PAIRS, 200):
+    pairs = rng.integers(X.shape[0], size=(2, _DISTANCES))
+    squares = np.empty(_DISTANCES)
+    for lo in range(0, _DISTANCES, 200):
         gap = X[pairs[0, lo : lo + 200]] - X[pairs[1, lo : lo + 200]]
         squares[lo : lo + 200] = sums_of_squares(gap)
     distance = math.sqrt(float(np.median(squares)))
@@ -178,18 +175,21 @@ def _median_distance(X: Any, rng: np.random.Generator) -> float:
 
 
 def _principal(
-    X: Any, matrix: FloatArray | RademacherMap | None, options: FeatureOptions
+    X: Any,
+    matrix: FloatArray | RademacherMap | None,
+    n_components: int | None,
+    whitening: float,
 ) -> tuple[FloatArray, FloatArray, float]:
     """Return mean, scaled principal directions, and the root mean square of the images."""
-    blocks = [slice(lo, lo + _BLOCK_ROWS) for lo in range(0, X.shape[0], _BLOCK_ROWS)]
+    blocks = [slice(lo, lo + _FEATURE_ROWS) for lo in range(0, X.shape[0], _FEATURE_ROWS)]
     made = [_features(X[rows], matrix) for rows in blocks]
     mean = sum(part.sum(axis=0) for part in made) / X.shape[0]
-    keep = len(mean) if options.n_components is None else options.n_components
+    keep = len(mean) if n_components is None else n_components
     values, vectors = _eigenvectors([part - mean for part in made], min(keep, len(mean)))
     # The sign is fixed, because it depends on the library otherwise.
     peaks = vectors[np.abs(vectors).argmax(axis=0), np.arange(vectors.shape[1])]
-    known = values > max(_RANK * float(values[0]), _SMALLEST)
-    powers = np.where(known, np.where(known, values, 1.0) ** (-options.whitening / 2.0), 0.0)
+    known = values > max(_RANK * float(values[0]), _SMALLEST_LENGTH)
+    powers = np.where(known, np.where(known, values, 1.0) ** (-whitening / 2.0), 0.0)
     variances = np.where(known, values * powers**2, 0.0)
     size = math.sqrt(float(variances.sum()))
     return mean, vectors * np.where(peaks < 0, -powers, powers), size if size > 0 else 1.0
@@ -215,20 +215,15 @@ def _eigenvectors(blocks: list[FloatArray], keep: int) -> tuple[FloatArray, Floa
 
 # Value of the constant column relative to the root mean square of the public rows, for steps and
 # for the net.
-_CONSTANT = 0.3
+_STATISTIC_CONSTANT = 0.3
 _NET_CONSTANT = 1.0
 # Number of components for each unit of the square root of n epsilon.
 _PER_ROOT = 0.85
 # Smallest and largest number of components.
-_FEWEST = 8
-_MOST = 150
+_FEWEST_COMPONENTS = 8
+_MOST_COMPONENTS = 150
 # Largest number of components for the net, because random candidates cover few dimensions only.
 _NET_MOST = 12
-
-
-def _is_logistic(estimator: LabelPrivateClassifier) -> bool:
-    """Return whether scores are log odds."""
-    return estimator.mechanism != "net"
 
 
 @dataclass(frozen=True, slots=True)
@@ -282,7 +277,7 @@ class LabelPrivateClassifier(PrivateLinearClassifier):
         ``"statistic"`` adds noise to the sum. ``"randomized_response"`` replaces labels at random
         and corrects the sum for it; this is pure DP for every `delta`, and only the owners of the
         labels need to see them. ``"net"`` chooses among random linear classifiers by their errors,
-        with the exponential mechanism.
+        with the exponential mechanism; it has no probabilities.
     kernel : {"rbf", "linear"}, default="rbf"
         Random Fourier features of the Gaussian kernel (``"rbf"``), or the columns as they are
         (``"linear"``).
@@ -428,7 +423,7 @@ class LabelPrivateClassifier(PrivateLinearClassifier):
         rng = public_generator(self.random_state, "features")
         seed = int(rng.integers(2**63))
         options = self._feature_options(facts.n_privacy_units, budget)
-        features = fit_label_features(facts.features, options, rng)
+        features = fit_label_features(facts.features, rng, **options)
         rows = features.rows(facts.features)
         plan = plan_labels(
             self.mechanism,
@@ -465,44 +460,29 @@ class LabelPrivateClassifier(PrivateLinearClassifier):
     def _margins(self, X: Any) -> NDArray[np.float64]:
         return np.asarray(self.feature_map_.rows(X).scores(self.coef_.T))
 
-    @available_if(
-        explains_absence(_is_logistic, "predict_proba is not available with mechanism='net'")
-    )
-    @by_chunks
-    def predict_proba(self, X: Any) -> NDArray[np.float64]:
-        """Probabilities of the classes under the released logistic model.
+    def _why_no_probabilities(self) -> str:
+        is_net = self.mechanism == "net"
+        return "probabilities are not available with mechanism='net'" if is_net else ""
 
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Rows to score.
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_classes)
-            Not with ``mechanism="net"``.
-        """
-        return self._predicted(X, self._probabilities)
-
-    def _feature_options(self, n_samples: int, budget: Budget) -> FeatureOptions:
+    def _feature_options(self, n_samples: int, budget: Budget) -> dict[str, Any]:
         """Collect the options of the features."""
         size = self.n_components
         if size == "auto":
             root = math.sqrt(n_samples * min(budget.epsilon, 1e6))
-            most = _MOST if _is_logistic(self) else _NET_MOST
-            size = round(min(max(_PER_ROOT * root, _FEWEST), most))
+            most = _NET_MOST if self.mechanism == "net" else _MOST_COMPONENTS
+            size = round(min(max(_PER_ROOT * root, _FEWEST_COMPONENTS), most))
         scale = None if isinstance(self.length_scale, str) else float(self.length_scale)
-        relative = _CONSTANT if _is_logistic(self) else _NET_CONSTANT
+        relative = _NET_CONSTANT if self.mechanism == "net" else _STATISTIC_CONSTANT
         constant = relative * float(self.intercept_scaling) if self.fit_intercept else None
-        return FeatureOptions(
-            kernel=self.kernel,
-            length_scale=scale,
-            n_fourier=int(self.n_fourier) + int(self.n_fourier) % 2,
-            n_components=None if size is None else int(size),
-            whitening=float(self.whitening),
-            data_norm=None if self.data_norm is None else float(self.data_norm),
-            constant=constant,
-        )
+        return {
+            "kernel": self.kernel,
+            "length_scale": scale,
+            "n_fourier": int(self.n_fourier) + int(self.n_fourier) % 2,
+            "n_components": None if size is None else int(size),
+            "whitening": float(self.whitening),
+            "data_norm": None if self.data_norm is None else float(self.data_norm),
+            "constant": constant,
+        }
 
     def _public_parameters(self, data: TrainingData) -> dict[str, Any]:
         """List the facts that the guarantee treats as public: all features."""

@@ -8,19 +8,11 @@ from dataclasses import dataclass, replace
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
-import numpy as np
-from numpy.typing import NDArray
-from sklearn.utils.metaestimators import available_if
-
-from dp_halfspace._params import explains_absence, public_number
+from dp_halfspace._params import public_number
 from dp_halfspace._rounding import UP
 from dp_halfspace._sklearn_compat import Interval, StrOptions
-from dp_halfspace.data.chunked_data import by_chunks
 from dp_halfspace.engine.linear import WIDEST
-from dp_halfspace.engine.plan import (
-    PublicFacts,
-    refuse_projected_rows,
-)
+from dp_halfspace.engine.plan import FitPlan, PublicFacts, refuse_projected_rows
 from dp_halfspace.estimators._centred import (
     COMPONENTS,
     CentredFit,
@@ -28,6 +20,8 @@ from dp_halfspace.estimators._centred import (
     RowsRead,
     plan_centred_objective,
 )
+from dp_halfspace.estimators._options import draw_map
+from dp_halfspace.estimators._wrapped_plans import plan_rows
 from dp_halfspace.estimators.base import PrivateLinearClassifier
 from dp_halfspace.optim.losses import Loss, get_loss
 from dp_halfspace.optim.risks import empirical_risk
@@ -37,15 +31,15 @@ from dp_halfspace.papers.output import objective_ridge
 from dp_halfspace.papers.stochastic import STOCHASTIC, minimiser_of
 from dp_halfspace.privacy.budget import Budget
 from dp_halfspace.privacy.randomness import public_generator
-from dp_halfspace.projection import PROJECTIONS, LinearMap, draw_projection
+from dp_halfspace.projection import PROJECTIONS
 from dp_halfspace.rows.blocks import block_size
 
-_LOSSES = ("logistic", "shifted_logistic", "huber_hinge", "smoothed_hinge")
+_SMOOTH_LOSSES = ("logistic", "shifted_logistic", "huber_hinge", "smoothed_hinge")
 # Guess for clipped rows of the norm of good coefficients, in units of 1 / data_norm, and of the
 # size of the intercept.
 _SCORE_GUESS = 1.5
 # Fitted attributes beside those of every linear classifier.
-_ATTRIBUTES = ("alpha_", "preconditioner_")
+_OBJECTIVE_ATTRIBUTES = ("alpha_", "preconditioner_")
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -70,6 +64,7 @@ class ObjectivePerturbationClassifier(PrivateLinearClassifier):
         ``"logistic"``, ``"shifted_logistic"``, ``"huber_hinge"`` or ``"smoothed_hinge"``.
         Smooth convex loss of the signed margin with slope in [-1, 0]. With three classes or
         more, the logistic ones are multinomial; any other is one class against the rest.
+        Probabilities need ``"logistic"``.
     alpha : float or "auto", default="auto"
         Strength of the regulariser. ``"auto"`` is a function of n, d, the number of classes and the
         budget. Smaller values are raised to a public minimum: with two classes and no
@@ -202,7 +197,7 @@ class ObjectivePerturbationClassifier(PrivateLinearClassifier):
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **PrivateLinearClassifier._parameter_constraints,
-        "loss": [StrOptions(set(_LOSSES))],
+        "loss": [StrOptions(set(_SMOOTH_LOSSES))],
         "alpha": [*public_number(), StrOptions({"auto"})],
         "margin_offset": [Interval(Real, 0, 100, closed="both")],
         "rows": [StrOptions({"centred", "clipped"})],
@@ -212,14 +207,14 @@ class ObjectivePerturbationClassifier(PrivateLinearClassifier):
         "optimizer": [StrOptions({*OPTIMIZERS, *STOCHASTIC}), callable],
     }
 
-    def _centres_rows(self, facts: PublicFacts, budget: Budget) -> bool:
-        del facts, budget
+    def _plan(self, facts: PublicFacts, budget: Budget) -> FitPlan:
         # A number for alpha is in the units of the columns.
         is_default = isinstance(self.preconditioner, str) and isinstance(self.alpha, str)
-        return is_default and self.rows != "clipped" and self.projection not in PROJECTIONS
+        centres = is_default and self.rows != "clipped" and self.projection not in PROJECTIONS
+        return plan_rows(self._plan_minimiser, facts, budget, centres=centres)
 
-    def _plan(self, facts: PublicFacts, budget: Budget) -> CentredFit | ClippedFit:
-        """Fix the public numbers of a fit."""
+    def _plan_minimiser(self, facts: PublicFacts, budget: Budget) -> CentredFit | ClippedFit:
+        """Plan a fit of rows in the scales that were chosen for them."""
         facts.refuse_scores_of_all()
         is_shifted = self.loss == "shifted_logistic"
         loss = get_loss(self.loss, **({"margin_offset": self.margin_offset} if is_shifted else {}))
@@ -230,7 +225,13 @@ class ObjectivePerturbationClassifier(PrivateLinearClassifier):
             if self.projection in PROJECTIONS or self.preconditioner is True:
                 raise ValueError('a projection and preconditioner=True need rows="centred"')
             return self._plan_clipped(facts, budget, loss, ridge, parameters)
-        linear_map = self._drawn_map(facts.n_features, budget)
+        kind = self.projection
+        if kind == "auto":
+            is_wide = budget.is_pure and not budget.is_infinite and facts.n_features > WIDEST
+            kind = "rademacher" if is_wide else None
+        size = COMPONENTS if isinstance(self.n_components, str) else int(self.n_components)
+        rng = public_generator(self.random_state, "projection")
+        linear_map = draw_map(kind, facts.n_features, size, rng)
         if linear_map is not None:
             refuse_projected_rows(facts.n_privacy_units, linear_map.n_components)
         read = RowsRead(facts, constant or 0.0, linear_map)
@@ -242,7 +243,7 @@ class ObjectivePerturbationClassifier(PrivateLinearClassifier):
                 "preconditioner=True needs at most 512 columns and enough budget and rows: use "
                 "preconditioner='auto' or False"
             )
-        return replace(plan, public={**plan.public, **parameters}, attributes=_ATTRIBUTES)
+        return replace(plan, public={**plan.public, **parameters}, attributes=_OBJECTIVE_ATTRIBUTES)
 
     def _plan_clipped(
         self,
@@ -269,37 +270,7 @@ class ObjectivePerturbationClassifier(PrivateLinearClassifier):
             ridge = objective_ridge(risk, epsilon, delta, norm_guess=guess)
         plan = plan_objective(risk, ridge, epsilon, delta, optimizer=minimiser_of(self.optimizer))
         takes = frozenset({"sample_weight"})
-        return ClippedFit(facts, plan, constant, _ATTRIBUTES, parameters, takes)
+        return ClippedFit(facts, plan, constant, _OBJECTIVE_ATTRIBUTES, parameters, takes)
 
-    def _drawn_map(self, n_features: int, budget: Budget) -> LinearMap | None:
-        """Draw the public projection, if there is one."""
-        kind = self.projection
-        if kind == "auto":
-            is_wanted = budget.is_pure and not budget.is_infinite and n_features > WIDEST
-            kind = "rademacher" if is_wanted else None
-        if kind is None:
-            return None
-        size = COMPONENTS if isinstance(self.n_components, str) else int(self.n_components)
-        rng = public_generator(self.random_state, "projection")
-        return draw_projection(kind, n_features, size, rng)
-
-    @available_if(
-        explains_absence(
-            lambda self: self.loss == "logistic", "predict_proba needs loss='logistic'"
-        )
-    )
-    @by_chunks
-    def predict_proba(self, X: Any) -> NDArray[np.float64]:
-        """Probabilities of the classes under the released logistic model.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Rows to score.
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_classes)
-            Only with ``loss="logistic"``, whose scores are log odds.
-        """
-        return self._predicted(X, self._probabilities)
+    def _why_no_probabilities(self) -> str:
+        return "" if self.loss == "logistic" else "probabilities need loss='logistic'"

@@ -10,13 +10,11 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import log_expit
-from sklearn.utils.metaestimators import available_if
 
-from dp_halfspace._params import explains_absence, public_number
+from dp_halfspace._params import public_number
 from dp_halfspace._rounding import UP
 from dp_halfspace._sklearn_compat import Interval, Options, StrOptions
-from dp_halfspace.data.chunked_data import by_chunks
-from dp_halfspace.engine.plan import PublicFacts
+from dp_halfspace.engine.plan import FitPlan, PublicFacts
 from dp_halfspace.estimators._centred import (
     CentredFit,
     ClippedFit,
@@ -24,6 +22,7 @@ from dp_halfspace.estimators._centred import (
     plan_centred_output,
 )
 from dp_halfspace.estimators._options import checked_tilt, planned_attack, warn_of_tilt
+from dp_halfspace.estimators._wrapped_plans import plan_rows
 from dp_halfspace.estimators.base import PrivateLinearClassifier
 from dp_halfspace.optim.losses import Loss, get_loss
 from dp_halfspace.optim.risks import MarginRisk, SoftmaxRisk, empirical_risk
@@ -38,7 +37,7 @@ _LOSSES = ("logistic", "huber_hinge", "smoothed_hinge", "hinge", "squared_hinge"
 # docs/evidence/output_perturbation.md for the measurement behind it.
 _NORM_GUESS = 4.0
 # Fitted attributes beside those of every linear classifier.
-_ATTRIBUTES = ("alpha_", "one_vs_rest_", "preconditioner_")
+_OUTPUT_ATTRIBUTES = ("alpha_", "one_vs_rest_", "preconditioner_")
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -65,7 +64,7 @@ class OutputPerturbationClassifier(PrivateLinearClassifier):
         ``"hinge"``, ``"squared_hinge"`` or ``"squared"``. With three classes or more,
         ``"logistic"`` is multinomial, any other is one class against the rest. ``"hinge"`` is the
         Huber hinge of half-width .001: at most .00025 above the hinge loss, with the noise of the
-        hinge loss.
+        hinge loss. Probabilities need ``"logistic"``.
     alpha : float or "auto", default="auto"
         Strength of the regulariser. ``"auto"`` balances bias and noise as a function of n, d, the
         number of classes, the budget and `data_norm` alone. A float below ``1e-8 (data_norm^2 +
@@ -157,7 +156,8 @@ class OutputPerturbationClassifier(PrivateLinearClassifier):
     fill_value_ : float or None
         Value that replaces a missing entry; None if `X` must not have missing entries.
     one_vs_rest_ : bool
-        Whether three classes or more were fitted one against the rest.
+        Whether three classes or more were fitted one against the rest. Probabilities are then those
+        of each class against the rest, divided by their sum.
     privacy_ : PrivacyRecord
         The privacy guarantee of the fit, its events, and what was assumed public.
     n_features_in_ : int
@@ -233,8 +233,12 @@ class OutputPerturbationClassifier(PrivateLinearClassifier):
         "adversary_smoothing": [Interval(Real, 1e-9, 1, closed="both")],
     }
 
-    def _plan(self, facts: PublicFacts, budget: Budget) -> CentredFit | ClippedFit:
-        """Fix the public numbers of a fit, with a preconditioner if it is worth its cost."""
+    def _plan(self, facts: PublicFacts, budget: Budget) -> FitPlan:
+        centres = isinstance(self.preconditioner, str) and self._is_centred(facts, budget)
+        return plan_rows(self._plan_minimiser, facts, budget, centres=centres)
+
+    def _plan_minimiser(self, facts: PublicFacts, budget: Budget) -> CentredFit | ClippedFit:
+        """Plan a fit of rows in their scales, with a preconditioner if it is worth its cost."""
         facts.refuse_scores_of_all()
         is_centred = self._is_centred(facts, budget)
         centred = self._plan_centred(facts, budget) if is_centred else None
@@ -248,9 +252,6 @@ class OutputPerturbationClassifier(PrivateLinearClassifier):
         if centred is not None:
             return replace(centred, public={**centred.public, **parameters})
         return replace(self._plan_clipped(facts, budget), parameters=parameters)
-
-    def _centres_rows(self, facts: PublicFacts, budget: Budget) -> bool:
-        return isinstance(self.preconditioner, str) and self._is_centred(facts, budget)
 
     def _is_centred(self, facts: PublicFacts, budget: Budget) -> bool:
         """Return whether to use a preconditioner; refuse one without a proof."""
@@ -293,7 +294,7 @@ class OutputPerturbationClassifier(PrivateLinearClassifier):
                 "for rows clipped to data_norm, or give the rows as an array, from dask by "
                 "X.compute()"
             )
-        return replace(plan, attributes=_ATTRIBUTES)
+        return replace(plan, attributes=_OUTPUT_ATTRIBUTES)
 
     def _plan_clipped(self, facts: PublicFacts, budget: Budget) -> ClippedFit:
         """Plan a fit of clipped rows, as published."""
@@ -326,7 +327,7 @@ class OutputPerturbationClassifier(PrivateLinearClassifier):
         # A tilted risk is no sum over rows.
         is_tilted = isinstance(risk, MarginRisk) and bool(risk.tilt)
         takes = {"sample_weight"} if is_tilted else {"sample_weight", "chunks"}
-        return ClippedFit(facts, plan, constant, _ATTRIBUTES, {}, frozenset(takes))
+        return ClippedFit(facts, plan, constant, _OUTPUT_ATTRIBUTES, {}, frozenset(takes))
 
     def _risk(
         self, facts: PublicFacts, loss: Loss, *, row_norm: float, **robust: Any
@@ -348,30 +349,16 @@ class OutputPerturbationClassifier(PrivateLinearClassifier):
             **robust,
         )
 
-    @available_if(
-        explains_absence(
-            lambda self: self.loss == "logistic", "predict_proba needs loss='logistic'"
-        )
-    )
-    @by_chunks
-    def predict_proba(self, X: Any) -> NDArray[np.float64]:
-        """Probabilities of the classes under the released logistic model.
+    def _why_no_probabilities(self) -> str:
+        return "" if self.loss == "logistic" else "probabilities need loss='logistic'"
 
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Rows to score.
+    def _probabilities(self, scores: NDArray[np.float64]) -> NDArray[np.float64]:
+        return super()._probabilities(self._of_softmax(scores))
 
-        Returns
-        -------
-        ndarray of shape (n_samples, n_classes)
-            Only with ``loss="logistic"``. Those of each class against the rest, divided by their
-            sum, if `one_vs_rest_`.
-        """
-        return self._predicted(X, self._probabilities_of)
+    def _log_probabilities(self, scores: NDArray[np.float64]) -> NDArray[np.float64]:
+        return super()._log_probabilities(self._of_softmax(scores))
 
-    def _probabilities_of(self, scores: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Convert scores of the logistic loss to probabilities."""
+    def _of_softmax(self, scores: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return scores whose softmax is that of each class against the rest, over their sum."""
         # The softmax of logarithms divides by the sum without dividing by zero.
-        is_stacked = scores.ndim > 1 and self.one_vs_rest_
-        return self._probabilities(log_expit(scores) if is_stacked else scores)
+        return log_expit(scores) if scores.ndim > 1 and self.one_vs_rest_ else scores

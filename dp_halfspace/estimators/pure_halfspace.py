@@ -11,7 +11,8 @@ from dp_halfspace.data.validation import TrainingData
 from dp_halfspace.engine.plan import FitPlan, Fitted, PublicFacts
 from dp_halfspace.estimators._options import warn_of_projection
 from dp_halfspace.estimators._small_tables import plan_small_fit
-from dp_halfspace.estimators.base import PrivateLinearClassifier
+from dp_halfspace.estimators._wrapped_plans import plan_rows
+from dp_halfspace.estimators.base import PrivateLinearClassifier, has_defaults
 from dp_halfspace.papers import SMALLEST_MARGIN
 from dp_halfspace.papers.halfspace_search import plan_direction_training
 from dp_halfspace.papers.training import LinearTraining, Problem
@@ -19,6 +20,12 @@ from dp_halfspace.privacy.budget import Budget
 from dp_halfspace.privacy.record import PrivacyRecord
 from dp_halfspace.projection import PROJECTIONS
 from dp_halfspace.rows.directions import MOST_DIRECTIONS
+
+# The parameters that shape a model.
+_SEARCH_SHAPE = (
+    *("directions", "n_directions", "n_stages", "margin", "projection", "n_components"),
+    *("fit_intercept", "intercept_scaling"),
+)
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -168,31 +175,22 @@ class PureHalfspaceClassifier(PrivateLinearClassifier):
     def _is_binary(self) -> bool:
         return True
 
-    def _special_plan(self, facts: PublicFacts, budget: Budget) -> FitPlan | None:
+    def _plan(self, facts: PublicFacts, budget: Budget) -> FitPlan:
         if facts.n_classes != 2:
             raise ValueError(
                 "Only binary classification is supported: a halfspace has two sides. For more "
                 "classes with pure DP use ObjectivePerturbationClassifier(delta=0)"
             )
-        return plan_small_fit(facts, budget, self.random_state) if self._may_select else None
-
-    @property
-    def _may_select(self) -> bool:
-        """Whether the parameters let public sizes decide how a small table is fitted."""
-        automatic = (self.n_directions, self.n_stages, self.projection, self.n_components)
-        return (
-            all(isinstance(value, str) and value == "auto" for value in automatic)
-            and self.directions == "random"
-            and self.margin is None
-            and bool(self.fit_intercept)
-            and self.intercept_scaling == 1.0
-        )
+        # With these parameters public sizes decide how a small table is fitted.
+        is_default = has_defaults(self, PureHalfspaceClassifier, _SEARCH_SHAPE)
+        plan = plan_small_fit(facts, budget, self.random_state) if is_default else None
+        return plan or plan_rows(self._plan_search, facts, budget)
 
     def _n_columns(self, data: TrainingData | None) -> None:
         """Return None: the search counts errors, and the rule of an outlook does not hold."""
 
-    def _plan(self, facts: PublicFacts, budget: Budget) -> LinearTraining:
-        """Fix the public numbers of a fit."""
+    def _plan_search(self, facts: PublicFacts, budget: Budget) -> LinearTraining:
+        """Plan a search of directions for rows in the scales that were chosen for them."""
         problem = Problem(
             facts,
             self._constant_column(),

@@ -12,7 +12,15 @@ from numpy.typing import ArrayLike, NDArray
 
 from dp_halfspace._sklearn_compat import Interval, Options, StrOptions
 from dp_halfspace.data.validation import TrainingData
-from dp_halfspace.engine.plan import Fitted, PublicFacts, WrappedPlan, relative_weights
+from dp_halfspace.engine.plan import (
+    FitPlan,
+    Fitted,
+    PublicFacts,
+    WrappedPlan,
+    relative_weights,
+)
+from dp_halfspace.estimators._options import draw_map
+from dp_halfspace.estimators._wrapped_plans import plan_rows
 from dp_halfspace.estimators.base import PrivateLinearClassifier
 from dp_halfspace.papers.network import (
     NetworkSearch,
@@ -24,7 +32,7 @@ from dp_halfspace.papers.staged_search import MOST_CANDIDATES, StagedSearch, pla
 from dp_halfspace.privacy.budget import Budget
 from dp_halfspace.privacy.mechanisms import Permit
 from dp_halfspace.privacy.randomness import public_generator
-from dp_halfspace.projection import PROJECTIONS, LinearMap, draw_projection
+from dp_halfspace.projection import PROJECTIONS, LinearMap
 from dp_halfspace.rows.blocks import clip_scales
 from dp_halfspace.rows.rows import Rows
 
@@ -39,21 +47,20 @@ _EVALUATIONS = 8e6
 # Smallest and largest number of candidates.
 _CANDIDATES = (500, 4000)
 # Product of the number of records and epsilon for one stage.
-_PER_STAGE = 250.0
-_MOST_STAGES = 8
+_PER_NETWORK_STAGE = 250.0
+_MOST_NETWORK_STAGES = 8
 # Radius of the second stage.
-_RADIUS = 0.6
+_NETWORK_RADIUS = 0.6
 # Radius of a stage, relative to that of the one before.
 _SHRINK = 0.6
 
 
 @dataclass(frozen=True, slots=True)
 class _NetworkFit(WrappedPlan):
-    """A search among networks of projected rows; `is_one` if the number of hidden layers is 1."""
+    """A search among networks of projected rows."""
 
     plan: NetworkSearch
     linear_map: LinearMap | None
-    is_one: bool
 
     def run(self, data: TrainingData, permit: Permit) -> Fitted:
         """Search among networks, and split the chosen parameters into layers."""
@@ -61,8 +68,6 @@ class _NetworkFit(WrappedPlan):
         weights = relative_weights(self.facts.class_weights)
         found = self.plan.run(rows, data.class_indices, weights, permit)
         network = self.plan.shape.layers(found)
-        coefs = [np.ascontiguousarray(layer.weights[0].T) for layer in network.hidden]
-        intercepts = [layer.biases[0].copy() for layer in network.hidden]
         return Fitted(
             network.outputs.copy(),
             network.bias.copy(),
@@ -70,8 +75,10 @@ class _NetworkFit(WrappedPlan):
             attributes={
                 "projection_": self.linear_map,
                 "n_hidden_": self.plan.shape.widths[-1],
-                "hidden_coef_": coefs[0] if self.is_one else coefs,
-                "hidden_intercept_": intercepts[0] if self.is_one else intercepts,
+                "hidden_coef_": [
+                    np.ascontiguousarray(each.weights[0].T) for each in network.hidden
+                ],
+                "hidden_intercept_": [each.biases[0].copy() for each in network.hidden],
             },
         )
 
@@ -139,11 +146,11 @@ class PureNetworkClassifier(PrivateLinearClassifier):
         Released output weights of the ``n_hidden_`` units of the last hidden layer.
     intercept_ : ndarray of shape (1,)
         Released bias of the output.
-    hidden_coef_ : ndarray of shape (n_neurons, n_inputs), or list of them
-        Released weights of the inputs: the clipped rows, divided by `data_norm` and projected.
-        A list, with the weights of each hidden layer, if `n_hidden` is one.
-    hidden_intercept_ : ndarray of shape (n_neurons,), or list of them
-        Released biases of the hidden units.
+    hidden_coef_ : list of ndarray of shape (n_neurons, n_inputs)
+        Released weights of each hidden layer, the first one first. Its inputs are the clipped rows,
+        divided by `data_norm` and projected.
+    hidden_intercept_ : list of ndarray of shape (n_neurons,)
+        Released biases of the hidden units of each layer.
     n_hidden_ : int
         Number of hidden units, of the last layer.
     projection_ : LinearMap or None
@@ -215,19 +222,25 @@ class PureNetworkClassifier(PrivateLinearClassifier):
         "delta": [Options(Real, {0})],
     }
 
-    def _plan(self, facts: PublicFacts, budget: Budget) -> _NetworkFit:
-        """Fix the public numbers of a fit."""
+    def _plan(self, facts: PublicFacts, budget: Budget) -> FitPlan:
         if facts.n_classes != 2:
             raise ValueError(
                 "Only binary classification is supported. For more classes use "
                 "PrivateKernelClassifier"
             )
+        return plan_rows(self._plan_network, facts, budget)
+
+    def _plan_network(self, facts: PublicFacts, budget: Budget) -> _NetworkFit:
+        """Plan a search of networks for rows in the scales that were chosen for them."""
         seed = int(public_generator(self.random_state, "networks").integers(2**63))
-        linear_map = self._linear_map(facts.n_features, seed)
+        kind = self.projection
+        if kind == "auto":
+            kind = "rademacher" if facts.n_features > _MOST_INPUTS else None
+        size = _MOST_INPUTS if isinstance(self.n_components, str) else int(self.n_components)
+        linear_map = draw_map(kind, facts.n_features, size, np.random.default_rng(seed))
         shape = self._shape(facts, linear_map, budget)
         search = self._plan_search(facts.n_privacy_units, shape, budget)
-        is_one = isinstance(self.n_hidden, Integral)
-        return _NetworkFit(facts, NetworkSearch(shape, search, seed), linear_map, is_one)
+        return _NetworkFit(facts, NetworkSearch(shape, search, seed), linear_map)
 
     def _margins(self, X: Any) -> NDArray[np.float64]:
         hidden = _points(X, self.data_norm_, self.projection_)
@@ -237,10 +250,7 @@ class PureNetworkClassifier(PrivateLinearClassifier):
 
     def _hidden_layers(self) -> list[tuple[NDArray[np.float64], NDArray[np.float64]]]:
         """Return coefficients and intercepts of the hidden layers, the first one first."""
-        coefs, intercepts = self.hidden_coef_, self.hidden_intercept_
-        if not isinstance(coefs, list):
-            coefs, intercepts = [coefs], [intercepts]
-        return list(zip(coefs, intercepts, strict=True))
+        return list(zip(self.hidden_coef_, self.hidden_intercept_, strict=True))
 
     def _n_columns(self, data: TrainingData | None) -> None:
         """Return None: no rule of an outlook was measured for this class."""
@@ -248,16 +258,6 @@ class PureNetworkClassifier(PrivateLinearClassifier):
     @property
     def _is_binary(self) -> bool:
         return True
-
-    def _linear_map(self, n_features: int, seed: int) -> LinearMap | None:
-        """Draw the public projection, if there is one."""
-        named = self.projection
-        if named == "auto":
-            named = "rademacher" if n_features > _MOST_INPUTS else None
-        if named is None:
-            return None
-        size = _MOST_INPUTS if isinstance(self.n_components, str) else int(self.n_components)
-        return draw_projection(named, n_features, size, np.random.default_rng(seed))
 
     def _shape(
         self, facts: PublicFacts, linear_map: LinearMap | None, budget: Budget
@@ -297,14 +297,14 @@ class PureNetworkClassifier(PrivateLinearClassifier):
         if isinstance(n_candidates, str):
             n_candidates = round(min(max(_EVALUATIONS / n_samples, _CANDIDATES[0]), _CANDIDATES[1]))
         if isinstance(n_stages, str):
-            wanted = n_samples * min(budget.epsilon, 1e6) / _PER_STAGE
-            n_stages = round(min(max(wanted, 1), _MOST_STAGES))
+            wanted = n_samples * min(budget.epsilon, 1e6) / _PER_NETWORK_STAGE
+            n_stages = round(min(max(wanted, 1), _MOST_NETWORK_STAGES))
         return plan_search(
             budget,
             n_candidates=int(n_candidates),
             n_stages=int(n_stages),
             sensitivity=network_sensitivity(n_samples, shape),
-            radius=_RADIUS,
+            radius=_NETWORK_RADIUS,
             shrink=_SHRINK,
         )
 

@@ -6,32 +6,25 @@ import math
 import os
 from collections.abc import Mapping
 from copy import copy
-from dataclasses import dataclass, field, replace
-from numbers import Real
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import log_expit, log_softmax
 from sklearn.utils import Tags
-from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from dp_halfspace._budget import warn_of_scales
 from dp_halfspace._memory import NUMBER_BYTES, refuse_beyond_memory
-from dp_halfspace._params import explains_absence, label_weights, resolved_delta
+from dp_halfspace._params import resolved_delta
 from dp_halfspace._rounding import FAR_DOWN
 from dp_halfspace._sklearn_compat import StrOptions
 from dp_halfspace.data.chunked_data import (
     as_chunks,
     by_chunks,
-    check_chunks,
-    without_ledger_and_seed,
 )
-from dp_halfspace.data.chunks import Chunks, apply_to_chunks, kept
 from dp_halfspace.data.encoding import CodedRows, Encoding
 from dp_halfspace.data.frame import Frame, read_frame
-from dp_halfspace.data.people import place_rows
 from dp_halfspace.data.schema import (
     label_set,
     read_schema,
@@ -40,35 +33,22 @@ from dp_halfspace.data.schema import (
 )
 from dp_halfspace.data.validation import (
     TrainingData,
-    check_training_data,
     is_chunked,
-    sort_training_data,
 )
 from dp_halfspace.engine.features import (
     Features,
-    estimated_numbers,
     joint_features,
     scales_pay,
 )
 from dp_halfspace.engine.linear import WIDEST, plan_features
-from dp_halfspace.engine.plan import FitPlan, Fitted, PublicFacts, relative_weights
-from dp_halfspace.engine.probabilities import (
-    SURER,
-    certainty_of,
-    log_odds_of,
-    log_probabilities_of,
-    surety,
-)
+from dp_halfspace.engine.plan import FitPlan, Fitted, PublicFacts
 from dp_halfspace.engine.scales import (
     CLIP,
-    SCALES,
-    ColumnScales,
-    ColumnScalesPlan,
     affordable_scales,
 )
 from dp_halfspace.estimators._choose import plan_kernel_training
 from dp_halfspace.estimators._kernel_features import PURE_MOST, n_terms
-from dp_halfspace.estimators._operating_point import TARGETS, ThresholdReleases, plan_threshold
+from dp_halfspace.estimators._operating_point import plan_threshold, read_target
 from dp_halfspace.estimators._options import read_directions
 from dp_halfspace.estimators._rare_tables import (
     COUNT_SHARE,
@@ -78,18 +58,27 @@ from dp_halfspace.estimators._rare_tables import (
     rare_class_limit,
     repeats_of,
 )
-from dp_halfspace.estimators._small_tables import SmallTableFit, plan_small_fit
+from dp_halfspace.estimators._small_tables import plan_small_fit
+from dp_halfspace.estimators._table_plans import (
+    KEPT_FEATURES,
+    EncodedTable,
+    PureFit,
+    TableFit,
+    columns_of,
+    odds_of,
+    owners_of,
+    stated_scales,
+)
 from dp_halfspace.estimators.adaptive_margin import AdaptiveMarginClassifier
 from dp_halfspace.estimators.base import PrivateClassifier
-from dp_halfspace.estimators.kernel import PrivateKernelClassifier
+from dp_halfspace.estimators.kernel import COLUMN_TERMS, PrivateKernelClassifier
 from dp_halfspace.exceptions import warn_caller
 from dp_halfspace.papers.kernel import KernelTraining
 from dp_halfspace.papers.training import Problem
 from dp_halfspace.privacy import accounting
 from dp_halfspace.privacy.budget import Budget
-from dp_halfspace.privacy.events import Either, Event, Pure
+from dp_halfspace.privacy.events import Either, Pure
 from dp_halfspace.privacy.exponential import TalliedChoice
-from dp_halfspace.privacy.mechanisms import Permit
 from dp_halfspace.privacy.noise import DiscreteLaplaceNoise
 from dp_halfspace.privacy.randomness import public_generator
 from dp_halfspace.privacy.record import PrivacyRecord
@@ -100,159 +89,9 @@ if TYPE_CHECKING:
 
 # Number of bytes of encoded rows in chunks that are kept between passes, because encoding takes
 # longer than a step.
-_KEPT = 2**28
-# Number of bytes of features that are kept between passes.
-_KEPT_FEATURES = 3 * 2**27
-# Half of the range of a column in its stated scale.
-_HALF_RANGE = 1.5
-# Features of a column of numbers: more cosines follow the noise.
-_TERMS = 3
+_KEPT_ROWS = 2**28
 # Smallest share of a class that a noisy count is read as.
-_LEAST_SHARE = 0.001
-# Log odds for each unit of a score of pure DP, whose objective is that of rows of norm one.
-_PURE_SLOPE = 0.1
-
-
-@dataclass(frozen=True)
-class _EncodedTable(TrainingData):
-    """Encoded rows, with columns that have scales first, and the public rules of the encoding."""
-
-    encoding: Encoding = field(kw_only=True)
-    stated_classes: Any = field(kw_only=True)
-
-
-@dataclass(frozen=True, slots=True)
-class _PureFit(FitPlan):
-    """Estimate column scales, and perturb the objective of public features, for pure DP."""
-
-    scales: ColumnScalesPlan | None
-    features: Features
-    inner: KernelTraining
-
-    @property
-    def events(self) -> tuple[Event, ...]:
-        """Events that a run charges."""
-        return (*(() if self.scales is None else self.scales.events), *self.inner.events)
-
-    @property
-    def asks(self) -> tuple[str, ...]:
-        """What each event asks for, in words."""
-        scales = () if self.scales is None else self.scales.events
-        return (*[SCALES] * len(scales), *["coefficients"] * len(self.inner.events))
-
-    @property
-    def public(self) -> Mapping[str, Any]:
-        """Public facts for the record."""
-        return self.inner.public
-
-    @property
-    def takes(self) -> frozenset[str]:
-        """The inputs of the fit, since scales are sums over rows."""
-        return self.inner.takes
-
-    def run(self, data: TrainingData, permit: Permit) -> Fitted:
-        """Release the scales, and fit the features of rows in these scales."""
-        features = self.features
-        if self.scales is not None:
-            numbers = estimated_numbers(data, features.estimated)
-            found = self.scales.run(numbers.X, permit, data.people)
-            features = features.with_released(found)
-        rows = replace(data, X=apply_to_chunks(features.columns, data.X))
-        return replace(self.inner.run(rows, permit), scales=features.scales)
-
-
-@dataclass(frozen=True, slots=True)
-class _TableFit(FitPlan):
-    """Fit encoded rows by the inner plan, and choose a threshold if a target was given.
-
-    `columns` writes the columns that the released `model` reads; the inner plan of a selection
-    reads them, too, and other plans read encoded rows. The record shows `parameters`.
-    """
-
-    encoding: Encoding
-    model: PrivateKernelClassifier | AdaptiveMarginClassifier
-    inner: FitPlan
-    columns: Features
-    parameters: Mapping[str, Any]
-    threshold: ThresholdReleases | None = None
-
-    @property
-    def events(self) -> tuple[Event, ...]:
-        """Events that a run charges."""
-        return (*self.inner.events, *(() if self.threshold is None else self.threshold.events))
-
-    @property
-    def asks(self) -> tuple[str, ...]:
-        """What each event asks for, in words."""
-        of_threshold = ("counts of scores by label", "the threshold")
-        return (*self.inner.asks, *(() if self.threshold is None else of_threshold))
-
-    @property
-    def is_selection(self) -> bool:
-        """Whether the model is selected from a list."""
-        return isinstance(self.inner, SmallTableFit | ColumnRankingFit)
-
-    @property
-    def public(self) -> Mapping[str, Any]:
-        """Public facts for the record."""
-        names = np.array([column.name for column in self.encoding.numbers])
-        counts = isinstance(self.inner, SmallTableFit) and self.inner.counts
-        return {
-            **self.parameters,
-            **self.inner.public,
-            "columns": {column.name: column.describe() for column in self.encoding.columns},
-            "private_column_scales": names[self.columns.estimated],
-            "threshold": {self.threshold.target: self.threshold.wanted} if self.threshold else None,
-            "calibrated": counts,
-        }
-
-    @property
-    def takes(self) -> frozenset[str]:
-        """The inputs of the inner plan, without weights if a count has integer noise."""
-        counts = self.threshold is not None and self.threshold.is_of_integers
-        return self.inner.takes - {"sample_weight"} if counts else self.inner.takes
-
-    def run(self, data: TrainingData, permit: Permit) -> Fitted:
-        """Return the fitted attributes of the table in addition to those of the model."""
-        rows = data
-        if self.is_selection:
-            # Columns without a range keep their unit, and are not clipped.
-            rows = replace(data, X=self.columns.columns(data.X, math.inf))
-        fitted, model, columns = self.inner.run(rows, permit), self.model, self.columns
-        if fitted.scales is not None:
-            columns = replace(columns, scales=fitted.scales)
-        width = data.X.shape[1] + len(columns.indicated)
-        shown = replace(data, X=np.empty((0, width)), feature_names=None)
-        # The rows of the model are in column scales.
-        model._set_fitted(replace(fitted, scales=None), shown, permit.record)
-        certainty = None
-        if self.is_selection:
-            assert fitted.error_share is not None
-            certainty = certainty_of(fitted.error_share, len(data.classes))
-            if isinstance(self.inner, ColumnRankingFit):
-                # All scores of a selected column are far from zero.
-                certainty /= 1.0 + SURER
-        elif permit.record.delta == 0.0:
-            certainty = _PURE_SLOPE
-        attributes: dict[str, Any] = {
-            "encoding_": self.encoding,
-            "column_scales_": columns.scales,
-            "model_": model,
-            "certainty_": certainty,
-            "threshold_": None,
-        }
-        if self.threshold is not None:
-            odds = kept(_odds_of_all(model, columns, certainty, data))
-            weights = relative_weights(fitted.population or model._facts(shown).class_weights)
-            attributes["threshold_"] = self.threshold.run(
-                odds,
-                data.class_indices,
-                weights,
-                permit,
-                people=data.people,
-                record_weights=data.weights,
-            )
-        return replace(fitted, attributes=attributes)
+_LEAST_CLASS_SHARE = 0.001
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -386,6 +225,8 @@ class PrivateTableClassifier(PrivateClassifier):
     probability: bool = True
     threshold: dict[str, float] | None = None
 
+    _can_balance_classes: ClassVar[bool] = True
+
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **PrivateClassifier._parameter_constraints,
         "schema": [dict, str, os.PathLike, None],
@@ -412,21 +253,14 @@ class PrivateTableClassifier(PrivateClassifier):
         # The rows of a person are private in number, and chunks are encoded one by one.
         is_counted = table is None and groups is None
         _refuse_wide_tables(frame.n_rows if is_counted else 1, encoding)
-        rows = _encode_table(frame, encoding)
-        classes = label_set(target, y) if self.classes is None else self.classes
+        rows: Any = _encode_rows(frame, encoding).dense(np.float64)
         if table is not None:
-            chunks = replace(table.each(_encode_rows, encoding), sample=rows)
-            data = check_chunks(self, chunks, y, classes=classes, allow_missing=True)
-            if _bytes_of(data.X, encoding, 8) <= _KEPT:
-                data = replace(data, X=data.X.kept())
-        else:
-            hidden = groups is not None
-            data = check_training_data(
-                self, rows, y, classes=classes, allow_missing=True, hides_rows=hidden
-            )
-        if groups is not None:
-            data = sort_training_data(groups, data)
-        return _EncodedTable(
+            rows = replace(table.each(_encode_rows, encoding), sample=rows)
+        classes = label_set(target, y) if self.classes is None else self.classes
+        data = self._checked(rows, y, groups, classes=classes, allow_missing=True)
+        if table is not None and _bytes_of(data.X, encoding) <= _KEPT_ROWS:
+            data = replace(data, X=data.X.kept())
+        return EncodedTable(
             data.X,
             data.class_indices,
             data.classes,
@@ -438,7 +272,7 @@ class PrivateTableClassifier(PrivateClassifier):
 
     def _names_read(self, data: TrainingData) -> list[str]:
         """Return the names of the columns that the schema does not drop, if they have names."""
-        assert isinstance(data, _EncodedTable)
+        assert isinstance(data, EncodedTable)
         encoding = data.encoding
         return [c.name for c in encoding.columns if encoding.is_named and c.kind != "drop"]
 
@@ -473,7 +307,7 @@ class PrivateTableClassifier(PrivateClassifier):
             return None
         place, columns = int(np.flatnonzero(self.model_.coef_[0])[0]), self.encoding_.columns
         coded = [c for c in columns if not (c.is_number or c.kind == "drop")]
-        return str([*self.encoding_.numbers, *coded][_owners(self.encoding_)[place]].name)
+        return str([*self.encoding_.numbers, *coded][owners_of(self.encoding_)[place]].name)
 
     @property
     def _columns_in_estimated_scales(self) -> frozenset[str]:
@@ -484,10 +318,14 @@ class PrivateTableClassifier(PrivateClassifier):
 
     def _fit_plan(self, data: TrainingData) -> FitPlan:
         """Plan one selection for a small table, otherwise scales, moment, steps and threshold."""
-        assert isinstance(data, _EncodedTable)
+        assert isinstance(data, EncodedTable)
         facts = self._facts(data)
-        budget = self._budget(data)
-        target = self._checked_threshold(data)
+        budget = Budget.of(float(self.epsilon), resolved_delta(self.delta, data.n_privacy_units))
+        target = None
+        if self.threshold is not None:
+            if len(data.classes) != 2 or not self.probability:
+                raise ValueError("threshold needs two classes and probability=True")
+            target = read_target(self.threshold)
         plan = self._selection(data, facts, budget)
         if plan is not None and target is not None:
             size = data.n_privacy_units * budget.epsilon
@@ -510,37 +348,16 @@ class PrivateTableClassifier(PrivateClassifier):
         facts.refuse_unsupported(plan.takes)
         return plan
 
-    def _budget(self, data: _EncodedTable) -> Budget:
-        return Budget.of(float(self.epsilon), resolved_delta(self.delta, data.n_privacy_units))
-
-    def _facts(self, data: _EncodedTable) -> PublicFacts:
+    def _facts(self, data: EncodedTable) -> PublicFacts:
         """Collect the public facts of the encoded table, with indicators of missing numbers."""
-        balances = isinstance(self.class_weight, str)
-        weights = label_weights(None if balances else self.class_weight, data.classes)
-        return PublicFacts(
-            n_privacy_units=data.n_privacy_units,
+        return self._facts_of(
+            data,
             n_features=data.X.shape[1] + len(data.encoding.indicated),
-            n_classes=len(data.classes),
-            class_weights=tuple(weights.tolist()),
             data_norm=data.encoding.length,
             is_scale_stated=False,
-            is_chunked=isinstance(data.X, Chunks),
-            has_people=data.people is not None,
-            has_weights=data.weights is not None,
-            balances_classes=balances,
         )
 
-    def _checked_threshold(self, data: _EncodedTable) -> tuple[str, float] | None:
-        """Return the target of the threshold, if there is one, or refuse an impossible one."""
-        if self.threshold is None:
-            return None
-        if len(data.classes) != 2 or not self.probability:
-            raise ValueError("threshold needs two classes and probability=True")
-        return _target(self.threshold)
-
-    def _selection(
-        self, data: _EncodedTable, facts: PublicFacts, budget: Budget
-    ) -> _TableFit | None:
+    def _selection(self, data: EncodedTable, facts: PublicFacts, budget: Budget) -> TableFit | None:
         """Plan one selection for a table of few rows, by public facts only."""
         if self.features != "auto" or facts.balances_classes:
             return None
@@ -555,18 +372,18 @@ class PrivateTableClassifier(PrivateClassifier):
         )
         return None if inner is None else self._selected_fit(data, inner)
 
-    def _selected_fit(self, data: _EncodedTable, inner: FitPlan) -> _TableFit:
+    def _selected_fit(self, data: EncodedTable, inner: FitPlan) -> TableFit:
         """Return the fit of a table by a selection from a list."""
         model = AdaptiveMarginClassifier(**self._options_of(data))
         numbers = data.encoding.numbers
         # A column without a range keeps its unit: the list has logarithmic steps.
         as_is = np.array([not column.has_range for column in numbers], dtype=bool)
-        scales = _stated_scales(data.encoding)
+        scales = stated_scales(data.encoding)
         scales.center[as_is], scales.scale[as_is] = 0.0, 1.0
-        return self._table_fit(data, model, inner, replace(_columns_of(data), scales=scales))
+        return self._table_fit(data, model, inner, replace(columns_of(data), scales=scales))
 
     def _column_limit(
-        self, data: _EncodedTable, facts: PublicFacts, budget: Budget
+        self, facts: PublicFacts, budget: Budget, plan: TableFit | None
     ) -> float | None:
         """Return the share of a class up to which one column ranks it, None if it never does.
 
@@ -576,25 +393,25 @@ class PrivateTableClassifier(PrivateClassifier):
         is_refused = facts.is_chunked or facts.has_people or facts.has_weights
         if asks_for_more or is_refused or facts.n_classes != 2:
             return None
-        if budget.is_pure and self._selection(data, facts, budget) is None:
+        if budget.is_pure and plan is None:
             return None
-        return rare_class_limit(data.n_privacy_units, budget.epsilon)
+        return rare_class_limit(facts.n_privacy_units, budget.epsilon)
 
     def _rare_fit(
-        self, data: _EncodedTable, facts: PublicFacts, budget: Budget, plan: _TableFit | None
+        self, data: EncodedTable, facts: PublicFacts, budget: Budget, plan: TableFit | None
     ) -> RareTableFit | None:
         """Plan a count of two classes, and what may follow, by public facts only.
 
         `plan` is the selection for the whole budget, None where steps would be taken.
         """
-        limit, epsilon = self._column_limit(data, facts, budget), budget.epsilon
+        limit, epsilon = self._column_limit(facts, budget, plan), budget.epsilon
         if limit is None:
             return None
         # Replacing a record changes the count by at most one: docs/proofs/rare.md, Lemma 1.
         count = DiscreteLaplaceNoise(1, COUNT_SHARE * epsilon)
         left = (1.0 - COUNT_SHARE) * epsilon * FAR_DOWN
         follows: Either | Pure = Pure(left)
-        default: _TableFit | None
+        default: TableFit | None
         if plan is not None:
             default = self._selection(data, facts, Budget.of(left, budget.delta))
             assert default is not None
@@ -603,10 +420,10 @@ class PrivateTableClassifier(PrivateClassifier):
             follows = Either(left, mu)
             default = self._steps(data, facts, Budget.gaussian(mu, budget.delta))
         # A record moves the cost of each column by at most one: docs/proofs/rare.md, Lemma 4.
-        choice = ColumnRankingFit(repeats_of(_owners(data.encoding)), TalliedChoice(left), count)
+        choice = ColumnRankingFit(repeats_of(owners_of(data.encoding)), TalliedChoice(left), count)
         return RareTableFit(count, limit, follows, self._selected_fit(data, choice), default)
 
-    def _steps(self, data: _EncodedTable, facts: PublicFacts, budget: Budget) -> _TableFit:
+    def _steps(self, data: EncodedTable, facts: PublicFacts, budget: Budget) -> TableFit:
         """Plan scales of columns, features, and a fit of them."""
         encoding, n_samples = data.encoding, data.n_privacy_units
         n_numbers, n_columns = len(encoding.numbers), facts.n_features
@@ -616,15 +433,15 @@ class PrivateTableClassifier(PrivateClassifier):
         limit = PURE_MOST if budget.is_pure else WIDEST
         n_plain, terms = n_columns - n_numbers, 1
         if self.features != "linear" and n_numbers:
-            terms = n_terms(n_numbers, limit - n_plain, _TERMS)
+            terms = n_terms(n_numbers, limit - n_plain, COLUMN_TERMS)
         drawn = AdditiveMap(n_columns, terms, n_plain=n_plain, length=encoding.length)
         seed = 0
         if self.features == "auto" and not budget.is_pure and data.X.shape[1] == n_numbers:
             seed = int(public_generator(self.random_state, "features").integers(2**63))
-            limits = limit, _KEPT_FEATURES
+            limits = limit, KEPT_FEATURES
             drawn = joint_features(drawn, n_samples, budget.mu, limits, seed)
         features = replace(
-            _columns_of(data),
+            columns_of(data),
             feature_map=drawn,
             estimated=estimated,
             clips_rows=self.features == "auto",
@@ -642,7 +459,7 @@ class PrivateTableClassifier(PrivateClassifier):
 
     def _pure(
         self, facts: PublicFacts, features: Features, budget: Budget, stated: dict[str, Any]
-    ) -> _PureFit:
+    ) -> PureFit:
         """Plan scales and a perturbed objective for pure DP."""
         if facts.balances_classes:
             raise ValueError(
@@ -661,10 +478,10 @@ class PrivateTableClassifier(PrivateClassifier):
             problem, "noisy_gd", None, budget, feature_map=features.feature_map
         )
         given = features.feature_map, features.unit, problem.intercept
-        inner = KernelTraining(training, *given, memory=_KEPT, parameters=stated)
-        return _PureFit(scales, features, inner)
+        inner = KernelTraining(training, *given, memory=_KEPT_ROWS, parameters=stated)
+        return PureFit(scales, features, inner)
 
-    def _options_of(self, data: _EncodedTable) -> dict[str, Any]:
+    def _options_of(self, data: EncodedTable) -> dict[str, Any]:
         """Return the parameters that the released model has in common with the table."""
         return {
             "epsilon": self.epsilon,
@@ -675,10 +492,10 @@ class PrivateTableClassifier(PrivateClassifier):
         }
 
     def _table_fit(
-        self, data: _EncodedTable, model: Any, inner: FitPlan, columns: Features
-    ) -> _TableFit:
-        parameters = self._public_parameters(data)
-        return _TableFit(data.encoding, model, inner, columns, parameters)
+        self, data: EncodedTable, model: Any, inner: FitPlan, columns: Features
+    ) -> TableFit:
+        parameters, weights = self._public_parameters(data), self._facts(data).class_weights
+        return TableFit(data.encoding, model, inner, columns, weights, parameters)
 
     def _set_fitted(self, fitted: Fitted, data: TrainingData, record: PrivacyRecord) -> None:
         self._forget()
@@ -707,7 +524,7 @@ class PrivateTableClassifier(PrivateClassifier):
             return min(share, limit) if is_rare else max(share, math.nextafter(limit, 1.0))
         if fitted.error_share is None or not public.get("calibrated"):
             return None
-        return max(min(fitted.error_share, 1.0 - fitted.error_share), _LEAST_SHARE)
+        return max(min(fitted.error_share, 1.0 - fitted.error_share), _LEAST_CLASS_SHARE)
 
     @by_chunks
     def decision_function(self, X: Any) -> NDArray[np.float64]:
@@ -752,24 +569,7 @@ class PrivateTableClassifier(PrivateClassifier):
         return self._odds_of(self.model_.decision_function(self._in_scales(rows)))
 
     def _odds_of(self, scores: NDArray[np.float64]) -> NDArray[np.float64]:
-        return _odds(scores, self.certainty_, self._is_selected)
-
-    @by_chunks
-    def predict(self, X: Any) -> NDArray[Any]:
-        """Predict labels, by the threshold where a target was given.
-
-        Parameters
-        ----------
-        X : data frame or array-like of shape (n_samples, n_features)
-            As for `decision_function`.
-
-        Returns
-        -------
-        ndarray of shape (n_samples,)
-            Labels from ``classes_``.
-        """
-        check_is_fitted(self)
-        return self._predicted(X, self._labels, n_numbers=1)
+        return odds_of(scores, self.certainty_, self._is_selected)
 
     def _labels(self, scores: NDArray[np.float64]) -> NDArray[Any]:
         if self.threshold_ is None:
@@ -827,62 +627,13 @@ class PrivateTableClassifier(PrivateClassifier):
         changed.model_ = self.model_._with_curves(directions)
         return changed
 
-    @available_if(
-        explains_absence(lambda self: self.probability, "predict_proba needs probability=True")
-    )
-    @by_chunks
-    def predict_proba(self, X: Any) -> NDArray[np.float64]:
-        """Predict the probability of every label; there with ``probability=True``.
-
-        Parameters
-        ----------
-        X : data frame or array-like of shape (n_samples, n_features)
-            As for `decision_function`.
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_classes)
-            Probabilities, in the order of ``classes_``.
-        """
-        return self._predicted(X, PrivateKernelClassifier._probabilities)
-
-    @available_if(
-        explains_absence(lambda self: self.probability, "predict_log_proba needs probability=True")
-    )
-    @by_chunks
-    def predict_log_proba(self, X: Any) -> NDArray[np.float64]:
-        """Predict the logarithm of the probability of every label; see `predict_proba`.
-
-        Parameters
-        ----------
-        X : data frame or array-like of shape (n_samples, n_features)
-            As for `decision_function`.
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_classes)
-            Logarithms of probabilities, in the order of ``classes_``.
-        """
-        return self._predicted(X, _log_probabilities)
+    def _why_no_probabilities(self) -> str:
+        return "" if self.probability else "probabilities need probability=True"
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = tags.input_tags.string = tags.input_tags.categorical = True
         return tags
-
-
-def _target(threshold: dict[str, Any]) -> tuple[str, float]:
-    """Return the name and the value of the target of a threshold."""
-    name, wanted = next(iter(threshold.items()), (None, None))
-    name = "false_positive_rate" if name == "fpr" else name
-    is_number = isinstance(wanted, Real) and not isinstance(wanted, bool | np.bool_)
-    value = float(wanted) if is_number and wanted is not None else 0.0
-    if len(threshold) == 1 and name in TARGETS and 0.0 < value < 1.0:
-        return str(name), value
-    raise ValueError(
-        f"threshold must be None or a dict of one of {', '.join(TARGETS)} and a number "
-        'between 0 and 1, such as {"recall": 0.9}'
-    )
 
 
 def _with_rows(X: Any) -> Frame:
@@ -891,11 +642,6 @@ def _with_rows(X: Any) -> Frame:
     if not frame.n_rows:
         raise ValueError("X has no rows")
     return frame
-
-
-def _encode_table(table: Any, encoding: Encoding) -> NDArray[np.float64]:
-    """Return encoded rows, with the numeric columns first."""
-    return _encode_rows(table, encoding).dense(np.float64)
 
 
 def _refuse_wide_tables(n_rows: int, encoding: Encoding) -> None:
@@ -914,84 +660,12 @@ def _encode_rows(table: Any, encoding: Encoding) -> CodedRows:
     return encoding.to_coded_rows(table if isinstance(table, Frame) else read_frame(table))
 
 
-def _bytes_of(X: Any, encoding: Encoding, size: int) -> int:
-    """Return the largest memory of coded rows, for numbers of the given size in bytes.
+def _bytes_of(X: Any, encoding: Encoding) -> int:
+    """Return the largest memory of coded rows.
 
     The bound depends on public sizes. A list of words, in float64, may be as long as the rows.
     """
     kinds = [column.kind for column in encoding.columns]
     n_words = sum(column.n_columns for column in encoding.columns if column.kind == "words")
     n_coded = len(kinds) - kinds.count("drop") - len(encoding.numbers)
-    return int(X.shape[0]) * (size * len(encoding.numbers) + 4 * n_coded + 8 * n_words)
-
-
-def _columns_of(data: _EncodedTable) -> Features:
-    """Return the columns of an encoded table in their stated scales, as their own features."""
-    encoding = data.encoding
-    width = data.X.shape[1] + len(encoding.indicated)
-    return Features(
-        AdditiveMap(width, 1, n_plain=width, length=encoding.length),
-        unit=encoding.length,
-        scales=_stated_scales(encoding),
-        estimated=np.arange(0),
-        indicated=encoding.indicated,
-        longest=math.inf,
-        memory=_KEPT_FEATURES,
-    )
-
-
-def _owners(encoding: Encoding) -> list[int]:
-    """Return the place of the column that each column of a model encodes, numbers first.
-
-    It is -1 for those that show what is missing.
-    """
-    widths, n_numbers = list(encoding.widths), len(encoding.numbers)
-    widths[n_numbers:n_numbers] = [len(encoding.indicated)]
-    owners = [*range(n_numbers), -1, *range(n_numbers, len(widths) - 1)]
-    return np.repeat(owners, widths).tolist()
-
-
-def _stated_scales(encoding: Encoding) -> ColumnScales:
-    """Return the scales of the ranges of numbers; those without one have a usual range."""
-    columns = encoding.numbers
-    ends = np.array(
-        [(c.low, c.high) if c.has_range else (-_HALF_RANGE, _HALF_RANGE) for c in columns]
-    )
-    ends = ends.reshape(-1, 2) / 2.0
-    return ColumnScales(ends.sum(axis=1), np.diff(ends)[:, 0] / _HALF_RANGE)
-
-
-def _log_probabilities(odds: NDArray[np.float64]) -> NDArray[np.float64]:
-    if odds.ndim == 1:
-        return np.column_stack([log_expit(-odds), log_expit(odds)])
-    return np.asarray(log_softmax(odds, axis=1))
-
-
-def _odds(
-    scores: NDArray[np.float64], certainty: float | None, is_selected: bool
-) -> NDArray[np.float64]:
-    """Return log odds of two classes, or log probabilities up to a constant."""
-    if is_selected:
-        scores = surety(scores)
-    if certainty is not None:
-        return np.asarray(certainty * scores)
-    return log_odds_of(scores) if scores.ndim == 1 else log_probabilities_of(scores)
-
-
-def _block_odds(
-    rows: Any, model: Any, columns: Features, certainty: float | None
-) -> NDArray[np.float64]:
-    """Return the log odds of encoded rows of two classes."""
-    if not len(rows):
-        return np.empty(0)
-    return _odds(model.decision_function(columns.columns(rows)), certainty, is_selected=False)
-
-
-def _odds_of_all(model: Any, columns: Features, certainty: float | None, data: TrainingData) -> Any:
-    """Score the rows of the fit, each at its place."""
-    how = without_ledger_and_seed(model), columns, certainty
-    if data.people is None:
-        return apply_to_chunks(_block_odds, data.X, *how)
-    return data.people.gather_blocks(
-        len(data.people), lambda *where: _block_odds(place_rows(data.X, *where), *how)
-    )
+    return int(X.shape[0]) * (NUMBER_BYTES * (len(encoding.numbers) + n_words) + 4 * n_coded)

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 from dp_halfspace._lazy import lazy_names
 
 if TYPE_CHECKING:
-    from dp_halfspace.model_selection._search_plan import RobustAccuracy as RobustAccuracy
+    from dp_halfspace.model_selection._search_runs import RobustAccuracy as RobustAccuracy
     from dp_halfspace.model_selection.prefit import (
         PrivateConformalClassifier as PrivateConformalClassifier,
     )
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from dp_halfspace.model_selection.search import confidence_repeats as confidence_repeats
 
 _HOMES = {
-    "dp_halfspace.model_selection._search_plan": ("RobustAccuracy",),
+    "dp_halfspace.model_selection._search_runs": ("RobustAccuracy",),
     "dp_halfspace.model_selection.prefit": (
         "PrivateConformalClassifier",
         "PrivateThresholdClassifier",

@@ -2,35 +2,26 @@
 
 Every estimator says by its ``plan`` what a fit would release, with the real noise scales and
 without any noise. From these plans a budget is divided exactly.
-
-The number of candidates that run may be secret, and it can be counted if each fit prints a line,
-warns, logs or calls a callback. Therefore steps are silenced, and the remaining output of steps and
-of functions of the user is dropped. One record changes a score by at most one. Proof:
-``docs/proofs/selection.md``, sections 7 and 10.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
-from typing import Any, NoReturn, TypeAlias
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, TypeAlias
 
-import numpy as np
-from joblib import Parallel, delayed
-from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.base import ClassifierMixin, clone
+from sklearn.pipeline import Pipeline
 
 from dp_halfspace._budget import SharedLedger
 from dp_halfspace._pipelines import check_pipeline, library_of
-from dp_halfspace._repeated_fits import fits_not_counted
 from dp_halfspace._rounding import FAR_UP, UP, WIDE_DOWN
-from dp_halfspace._sklearn_compat import without_callbacks
-from dp_halfspace.data.validation import call_silently, class_indices
+from dp_halfspace.data.validation import call_silently
 from dp_halfspace.exceptions import BudgetError
 from dp_halfspace.privacy import accounting
 from dp_halfspace.privacy.events import Event, Gaussian, Pure, single_runs
-from dp_halfspace.privacy.interception import Mechanism, draw_release
 from dp_halfspace.privacy.mechanisms import (
     ExponentialChoice,
     GaussianNoise,
@@ -46,7 +37,6 @@ from dp_halfspace.privacy.random_stopping import (
     random_stopping_event,
     run_count_distribution,
 )
-from dp_halfspace.privacy.randomness import OS_RANDOMNESS, ByteSource, SeededBytes
 from dp_halfspace.privacy.record import PrivacyRecord
 
 Params: TypeAlias = dict[str, Any]
@@ -54,12 +44,16 @@ Choice: TypeAlias = ExponentialChoice | GaussianNoise | L2LaplaceNoise | NoNoise
 PlannedCandidates: TypeAlias = tuple[tuple[Params, ...], list[PrivacyRecord]]
 Probe: TypeAlias = Callable[[Params], PrivacyRecord]
 
-SELECTIONS = ("auto", "random_stopping", "exponential", "gaussian")
+SEARCH_SELECTIONS = ("auto", "random_stopping", "exponential", "gaussian")
 
+FAILED = (
+    "a step before the model, or the scoring, failed. Its message is not shown, because it may "
+    "quote records. Fit the steps separately, where only people who may see the records can read it"
+)
 # Fraction of epsilon for one exponential mechanism, which costs three percent of mu.
 _CHOICE_SHARE = 0.1
 # Largest fraction of mu^2 for a noisy score.
-_SCORE_SHARE = 0.2
+_RUN_SCORE_SHARE = 0.2
 # Largest fraction of a pure DP budget for a noisy score.
 _PURE_SCORE_SHARE = 0.1
 # The noise of a score need not be smaller than this fraction of the records.
@@ -68,15 +62,15 @@ _PRECISION = 5e-4
 _SCORES_SHARE = 0.5
 # Shape of the distribution of the number of runs. A pure DP run costs 2 + shape times its epsilon,
 # and so does the ratio of Jacobians of a perturbed objective.
-_SHAPES = {"gaussian": 2.0, "mixed": 1.0, "pure": 1.0}
+_RUN_SHAPES = {"gaussian": 2.0, "mixed": 1.0, "pure": 1.0}
 # Smallest fraction of the budget of a Gaussian run that is tried.
-_LEAST_SHARE = 0.1
+_LEAST_RUN_SHARE = 0.1
 # Relative accuracy of the search for the largest fraction.
 _SHARE_TOLERANCE = 6e-4
 # Smallest epsilon that estimators accept.
 _LEAST_EPSILON = 1e-9
 # Up to this number of candidates one exponential mechanism is better.
-_FEW = {"gaussian": 4, "mixed": 2, "pure": 3}
+_FEW_CANDIDATES = {"gaussian": 4, "mixed": 2, "pure": 3}
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,23 +107,24 @@ def check_around(estimator: Any) -> None:
         )
 
 
-class _Reached(Exception):
-    """Carries the data to which the model of a pipeline is fitted."""
+def model_inside(estimator: Any) -> tuple[str, Any]:
+    """Return the model of this package at the end of a pipeline, and its parameter prefix."""
+    prefix, model = "", estimator
+    while not _is_private(type(model)):
+        if not getattr(model, "steps", None):
+            raise ValueError(
+                "estimator must be a classifier of this package, or a pipeline that ends in one; "
+                f"{type(model).__name__} is not"
+            )
+        name, model = model.steps[-1]
+        prefix += f"{name}__"
+    return prefix, model
 
-    def __init__(self, X: Any, y: Any) -> None:
-        super().__init__()
-        self.data = X, y
 
-
-class _Model(ClassifierMixin, BaseEstimator):
-    """Replaces the model, and stops the fit of the steps before it."""
-
-    def fit(self, X: Any, y: Any) -> NoReturn:
-        """Stop with the data."""
-        raise _Reached(X, y)
-
-    # Wrappers check whether a classifier has scores; this one is never called.
-    decision_function = fit
+def _is_private(kind: type) -> bool:
+    """Return whether a class is a classifier of this package, and not a subclass of one."""
+    is_classifier = issubclass(kind, SharedLedger) and issubclass(kind, ClassifierMixin)
+    return is_classifier and library_of(kind) == "dp_halfspace"
 
 
 def planned_record(estimator: Any, X: Any, y: Any) -> PrivacyRecord:
@@ -137,47 +132,42 @@ def planned_record(estimator: Any, X: Any, y: Any) -> PrivacyRecord:
 
     Raises ValueError as the fit of the model would, for its parameters or the schema of the data.
     """
-    model, data = _unseeded(estimator, X, y)
-    record: PrivacyRecord = model.plan(*data)
+    model, rows = _unseeded(estimator, X, y)
+    record: PrivacyRecord = model.plan(rows, y)
     return record
 
 
-def _unseeded(estimator: Any, X: Any, y: Any) -> tuple[Any, tuple[Any, Any]]:
-    """Return the model inside, without a seed, and the data that would reach it."""
-    prefix, model = model_inside(estimator)
-    if prefix:
-        X, y = _before_model(clone(estimator).set_params(**{prefix[:-2]: _Model()}), X, y)
-    return clone(model).set_params(random_state=None), (X, y)
+def _unseeded(estimator: Any, X: Any, y: Any) -> tuple[Any, Any]:
+    """Return the model inside, without a seed, and the rows that the steps before it make for it.
+
+    The steps are fitted without output, as in a run.
+    """
+    model = clone(estimator)
+    while getattr(model, "steps", None):
+        *before, (_, model) = model.steps
+        if before:
+            X = call_silently(partial(Pipeline(before).fit_transform, X, y), FAILED)
+    return model.set_params(random_state=None), X
 
 
-@dataclass(slots=True)
-class CandidatePlans:
-    """The records of candidates; the data are validated once for each, and not for each budget."""
+def candidate_plans(make: Callable[[Params], Any], X: Any, y: Any) -> Probe:
+    """Return the record of the fit of a candidate, as a function of its parameters.
 
-    make: Callable[[Params], Any]
-    X: Any
-    y: Any
-    known: list[tuple[Params, Callable[[float], PrivacyRecord]]] = field(default_factory=list)
+    The data are validated once for each candidate, and not for each budget.
+    """
+    known: list[tuple[Params, Callable[[float], PrivacyRecord]]] = []
 
-    def __call__(self, params: Params) -> PrivacyRecord:
-        """Return the record of the fit of a candidate."""
+    def record_of(params: Params) -> PrivacyRecord:
         fixed = {name: value for name, value in params.items() if name != "epsilon"}
-        for other, record_with in self.known:
+        for other, record_with in known:
             # A value may have no order or hash, and equal ones may differ in type.
             if other.keys() == fixed.keys() and all(other[k] is v for k, v in fixed.items()):
                 return record_with(params["epsilon"])
-        model, data = _unseeded(self.make(params), self.X, self.y)
-        self.known.append((fixed, model._plans(*data)))
-        return self.known[-1][1](params["epsilon"])
+        model, rows = _unseeded(make(params), X, y)
+        known.append((fixed, model._plans(rows, y)))
+        return known[-1][1](params["epsilon"])
 
-
-def _before_model(steps: Any, X: Any, y: Any) -> tuple[Any, Any]:
-    """Return the data that the steps pass to the model, without output, as in a run."""
-    try:
-        call_silently(lambda: steps.fit(X, y), _FAILED)
-    except _Reached as stop:
-        return stop.data
-    raise RuntimeError("a fit did not reach its model")
+    return record_of
 
 
 def score_sensitivity(n_samples: int) -> float:
@@ -217,7 +207,7 @@ def plan_search(
         return search.exponential()
     if way == "noisy_scores":
         return search.noisy_scores()
-    distribution = run_count_distribution(len(grid), miss, eta=_SHAPES[way])
+    distribution = run_count_distribution(len(grid), miss, eta=_RUN_SHAPES[way])
     if way == "gaussian" and not search.stays_gaussian(distribution):
         # At the budget of a run the table is a small one, which is fitted by a selection.
         if selection != "auto":
@@ -262,7 +252,7 @@ class _Search:
             return "noisy_scores"
         way, refusal = self._name_stopping()
         if selection == "auto":
-            return "exponential" if refusal or len(self.grid) <= _FEW[way] else way
+            return "exponential" if refusal or len(self.grid) <= _FEW_CANDIDATES[way] else way
         if refusal:
             raise ValueError(f"selection='random_stopping' needs {refusal}")
         return way
@@ -316,7 +306,7 @@ class _Search:
                 mixed_random_stopping_event(distribution, [*records[0].events, Gaussian(mu_score)]),
             )
 
-        candidates, records = self._largest(stopping, mu_train, _LEAST_SHARE, 1.0)
+        candidates, records = self._largest(stopping, mu_train, _LEAST_RUN_SHARE, 1.0)
         choice = GaussianNoise(score_sensitivity(self.n_samples), mu_score)
         return SearchPlan(candidates, distribution, choice, stopping(records), records[0].adjacency)
 
@@ -326,11 +316,11 @@ class _Search:
         The noise of a score need not be smaller than a fraction of the records.
         """
         mu = calibrate_random_stopping(distribution, self.epsilon, self.delta)
-        return mu, min(math.sqrt(_SCORE_SHARE) * mu, 1.0 / (_PRECISION * self.n_samples))
+        return mu, min(math.sqrt(_RUN_SCORE_SHARE) * mu, 1.0 / (_PRECISION * self.n_samples))
 
     def pure(self, distribution: RunCountDistribution) -> SearchPlan:
         """Plan random stopping for pure DP runs."""
-        run = self.epsilon / (2.0 + _SHAPES["pure"]) * WIDE_DOWN
+        run = self.epsilon / (2.0 + _RUN_SHAPES["pure"]) * WIDE_DOWN
         score = min(_PURE_SCORE_SHARE * run, 1.0 / (_PRECISION * self.n_samples))
         candidates, records = self.plan_candidates(run - score)
         for record in records:
@@ -352,14 +342,15 @@ class _Search:
         sensitivity = scores_sensitivity(self.n_samples, count)
         precise = sensitivity / (_PRECISION * self.n_samples)
         choice = GaussianNoise(sensitivity, min(math.sqrt(_SCORES_SHARE) * whole, precise))
-        everything = _all_and(choice)
-        equal = 1.0 / math.sqrt(count)
-        candidates, records = self._largest(everything, whole, _LEAST_SHARE * equal, equal)
-        return SearchPlan(candidates, None, choice, everything(records), records[0].adjacency)
+        return self._beside(choice)
 
     def exponential(self) -> SearchPlan:
         """Plan the training of all candidates, and one exponential mechanism."""
-        choice = ExponentialChoice(score_sensitivity(self.n_samples), _CHOICE_SHARE * self.epsilon)
+        sensitivity = score_sensitivity(self.n_samples)
+        return self._beside(ExponentialChoice(sensitivity, _CHOICE_SHARE * self.epsilon))
+
+    def _beside(self, choice: ExponentialChoice | GaussianNoise) -> SearchPlan:
+        """Plan the training of all candidates by what a choice among them leaves of the budget."""
         everything = _all_and(choice)
         if self.delta == 0:
             each = (1.0 - _CHOICE_SHARE) * self.epsilon / len(self.grid) * WIDE_DOWN
@@ -367,7 +358,7 @@ class _Search:
         else:
             # Gaussian candidates would get this fraction of mu, and others a little less.
             equal, whole = 1.0 / math.sqrt(len(self.grid)), gdp_mu(self.epsilon, self.delta)
-            candidates, records = self._largest(everything, whole, _LEAST_SHARE * equal, equal)
+            candidates, records = self._largest(everything, whole, _LEAST_RUN_SHARE * equal, equal)
         return SearchPlan(candidates, None, choice, everything(records), records[0].adjacency)
 
     def _largest(
@@ -434,260 +425,3 @@ def _gaussian_cost(events: Sequence[Event]) -> float | None:
             return None
         total += count * event.mu * event.mu
     return math.sqrt(total)
-
-
-Scoring: TypeAlias = str | Callable[..., ArrayLike]
-Run: TypeAlias = tuple[Any, float]
-Array: TypeAlias = NDArray[Any]
-
-# Values of these parameters in candidates, at every level, because processes that a step starts
-# would have their own standard streams.
-_QUIET = {"verbose": False, "n_jobs": 1}
-_FAILED = (
-    "a step before the model, or the scoring, failed. Its message is not shown, because it may "
-    "quote records. Fit the steps separately, where only people who may see the records can read it"
-)
-_NO_WORKER = (
-    "n_jobs={}: joblib could not pass a run to a worker. Use n_jobs=None, which needs none, or "
-    "another number of jobs, and an estimator and a scoring that can be pickled"
-)
-
-
-def model_inside(estimator: Any) -> tuple[str, Any]:
-    """Return the model of this package at the end of a pipeline, and its parameter prefix."""
-    prefix = ""
-    while not _is_private(type(estimator)):
-        if getattr(estimator, "steps", None):
-            name, inner = estimator.steps[-1]
-        else:
-            name, inner = "estimator", getattr(estimator, "estimator", None)
-            inner = getattr(estimator, "estimator_", inner)
-        if inner is None:
-            raise ValueError(
-                "estimator must be a classifier of this package, or a pipeline that ends in one; "
-                f"{type(estimator).__name__} is not"
-            )
-        prefix, estimator = f"{prefix}{name}__", inner
-    return prefix, estimator
-
-
-def _is_private(kind: type) -> bool:
-    """Return whether a class is a classifier of this package, and not a subclass of one."""
-    is_classifier = issubclass(kind, SharedLedger) and issubclass(kind, ClassifierMixin)
-    return is_classifier and library_of(kind) == "dp_halfspace"
-
-
-def silence(candidate: Any) -> Any:
-    """Turn off the output of a candidate, by its parameters and callbacks, in place."""
-    without_callbacks(candidate)
-    settings = {name: _QUIET.get(_own_name(name)) for name in candidate.get_params()}
-    return candidate.set_params(**{k: value for k, value in settings.items() if value is not None})
-
-
-def seed_steps(candidate: Any, prefix: str, source: ByteSource) -> None:
-    """Set the seed of each step without one, before the model, whose parameters have the prefix.
-
-    They would otherwise draw from the global generator of numpy, whose state reveals the number of
-    draws.
-    """
-    for name, value in candidate.get_params().items():
-        if _own_name(name) == "random_state" and not name.startswith(prefix) and value is None:
-            candidate.set_params(**{name: int.from_bytes(source.read(4), "little")})
-
-
-def restore_settings(best: Any, given: Any) -> None:
-    """Undo `silence` and `seed_steps` for the released candidate, by the settings of `given`."""
-    kinds = {*_QUIET, "random_state"}
-    params = {name: value for name, value in given.get_params().items() if _own_name(name) in kinds}
-    best.set_params(**params)
-
-
-def _own_name(name: str) -> str:
-    """Return the name of a parameter without the names of steps."""
-    return name.rpartition("__")[2]
-
-
-def score_of(scoring: Scoring, model: Any, X: Any, y: ArrayLike) -> float:
-    """Score a fitted model; larger is better.
-
-    A callable returns a number in [0, 1] for each record, computed from the record and the model
-    only.
-    """
-    if isinstance(scoring, str):
-        indices, classes = class_indices(y, model.classes_)
-        return SCORINGS[scoring](model, X, indices, classes)
-    each = np.nan_to_num(np.asarray(scoring(model, X, y), dtype=np.float64))
-    if each.shape != np.asarray(y).ravel().shape:
-        raise ValueError("scoring must return one number for each record")
-    return math.fsum(np.clip(each, 0.0, 1.0))
-
-
-def _are_right(model: Any, X: Any, indices: Array, classes: Array) -> Array:
-    """Return which records are correctly predicted."""
-    return np.asarray(class_indices(model.predict(X), classes)[0] == indices)
-
-
-def _count_right(model: Any, X: Any, indices: NDArray[np.intp], classes: NDArray[Any]) -> float:
-    """Count the correctly predicted records."""
-    return float(_are_right(model, X, indices, classes).sum())
-
-
-def _sum_recalls(model: Any, X: Any, indices: NDArray[np.intp], classes: NDArray[Any]) -> float:
-    """Add the recalls, times the size of the smallest class, over the number of classes plus one.
-
-    All candidates are scored on the same classes, so this ranks them by balanced accuracy.
-    """
-    sizes = np.bincount(indices, minlength=len(classes))
-    hits = indices[_are_right(model, X, indices, classes)]
-    recalls = (np.bincount(hits, minlength=len(classes)) / np.maximum(sizes, 1)).sum()
-    return float(sizes.min() * recalls / (len(classes) + 1))
-
-
-def _count_ordered_pairs(model: Any, X: Any, indices: Array, classes: Array) -> float:
-    """Count ordered pairs of a positive and a negative record, ties as one half, over all records.
-
-    The result is the area under the ROC curve times a number that is the same for all candidates.
-    """
-    del classes
-    has_scores = hasattr(model, "decision_function")
-    scores = model.decision_function(X) if has_scores else model.predict_proba(X)[:, 1]
-    scores = np.nan_to_num(np.array(scores, dtype=np.float64))
-    negative = np.sort(scores[indices == 0])
-    ranks = [np.searchsorted(negative, scores[indices == 1], side) for side in ("left", "right")]
-    return int(np.sum(ranks)) / (2.0 * len(indices))
-
-
-SCORINGS = {
-    "accuracy": _count_right,
-    "balanced_accuracy": _sum_recalls,
-    "roc_auc": _count_ordered_pairs,
-}
-
-
-@dataclass(frozen=True)
-class RobustAccuracy:
-    """Scoring for :class:`PrivateSearchCV`: right whatever an adversary does to the row.
-
-    Parameters
-    ----------
-    radius : float
-        PUBLIC largest change of a row, in the units of the columns.
-    norm : {2, "inf"}, default=2
-        Of that change: Euclidean, or the largest change of one column.
-
-    Notes
-    -----
-    **Privacy.** One number in [0, 1] for each record, so a search covers it as for accuracy. For
-    linear models with a stated scale of rows (`data_norm`). Source: ``docs/proofs/robust.md``,
-    section 1.
-
-    Examples
-    --------
-    >>> from dp_halfspace import AdaptiveMarginClassifier, PrivateSearchCV
-    >>> from dp_halfspace.model_selection import RobustAccuracy
-    >>> model = AdaptiveMarginClassifier(data_norm=1, classes=[-1, 1])
-    >>> grid = {"adversary_radius": [0.0, 0.1]}
-    >>> search = PrivateSearchCV(model, grid, scoring=RobustAccuracy(0.1))
-    """
-
-    radius: float
-    norm: int | str = 2
-
-    def __post_init__(self) -> None:
-        if not 0.0 <= self.radius < math.inf or self.norm not in (2, "inf"):
-            raise ValueError("radius must be a number from 0 on, and norm 2 or 'inf'")
-
-    def __call__(self, model: Any, X: Any, y: ArrayLike) -> NDArray[np.float64]:
-        """Return 1 for each record whose prediction remains correct, otherwise 0."""
-        indices, classes = class_indices(y, model.classes_)
-        scores, weights = np.asarray(model.decision_function(X)), model.coef_
-        if len(classes) == 2:
-            scores = np.outer(scores, [-0.5, 0.5])
-            weights = np.vstack([-0.5 * weights, 0.5 * weights])
-        # A change of norm `radius` changes a difference of scores by `radius` times the dual norm
-        # of the weights.
-        dual = 1 if self.norm == "inf" else 2
-        changes = self.radius * np.array(
-            [np.linalg.norm(weights - own, dual, axis=1) for own in weights]
-        )
-        own = np.take_along_axis(scores, indices[:, None], axis=1)
-        gaps = own - scores - changes[indices]
-        gaps[np.arange(len(indices)), indices] = np.inf
-        return np.asarray(gaps.min(axis=1) > 0.0, dtype=np.float64)
-
-
-def _pool(n_jobs: int | None, verbose: int = 0) -> Any:
-    """Return the workers of joblib, which hand out each result when it is asked for."""
-    return Parallel(n_jobs=n_jobs, verbose=verbose, return_as="generator")
-
-
-def check_workers(model: Any, X: Any, y: ArrayLike, scoring: Scoring, n_jobs: int | None) -> None:
-    """Pass the arguments of a run to a worker that does nothing with them.
-
-    Whatever joblib refuses, such as a number of jobs or an object that cannot be pickled, is
-    refused here, before anything is charged.
-    """
-    trial = delayed(_receive)(model, X, y, scoring)
-    call_silently(lambda: list(_pool(n_jobs)([trial])), _NO_WORKER.format(n_jobs))
-
-
-def _receive(*arguments: Any) -> None:
-    """Do nothing, in a worker."""
-    del arguments
-
-
-def run_candidates(
-    models: Iterable[Any],
-    *,
-    X: Any,
-    y: ArrayLike,
-    scoring: Scoring,
-    seed: int | None,
-    n_jobs: int | None,
-    noise: Mechanism | None = None,
-    verbose: int = 0,
-) -> Iterator[Run]:
-    """Train and score models, in the same order for every number of jobs.
-
-    The models are fitted in place, and scores are computed on the training rows. Without a seed,
-    all randomness is drawn from the operating system where it is used. `noise` is added to each
-    score, or None if scores are not released one by one. With `verbose`, joblib shows the number of
-    fits.
-    """
-    tasks = (
-        delayed(_train_and_score)(
-            model, X, y, scoring=scoring, noise=noise, seed=None if seed is None else (seed, number)
-        )
-        for number, model in enumerate(models)
-    )
-    runs: Iterator[Run] = _pool(n_jobs, verbose)(tasks)
-    return runs
-
-
-def _train_and_score(
-    model: Any,
-    X: Any,
-    y: ArrayLike,
-    *,
-    scoring: Scoring,
-    noise: Mechanism | None,
-    seed: tuple[int, int] | None,
-) -> Run:
-    """Train and score one candidate, with noise if each score is released.
-
-    The function runs in a worker, which draws its own randomness from the operating system.
-    Warnings about the schema of the data and about parameters were given when the search was
-    planned.
-    """
-    prefix, _ = model_inside(model)
-    own = OS_RANDOMNESS if seed is None else SeededBytes(seed[0], f"run {seed[1]}")
-    if seed is not None:
-        model.set_params(**{f"{prefix}random_state": int.from_bytes(own.read(4), "little")})
-    seed_steps(model, prefix, own)
-    # The record of the search covers all runs, and their number may be secret.
-    with fits_not_counted():
-        score = call_silently(lambda: score_of(scoring, model.fit(X, y), X, y), _FAILED)
-    if noise is not None:
-        source = OS_RANDOMNESS if seed is None else SeededBytes(seed[0], f"score {seed[1]}")
-        score = float(draw_release(np.array([score]), noise, source)[0])
-    return model, score

@@ -12,9 +12,7 @@ from sklearn.utils import Tags, get_tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from dp_halfspace._budget import (
-    SharedLedger,
-)
+from dp_halfspace._budget import SharedLedger
 from dp_halfspace.data.validation import share_of_right
 
 
@@ -37,6 +35,20 @@ class WrappingClassifier(MetaEstimatorMixin, ClassifierMixin, SharedLedger):
     def _inner(self) -> Any:
         """The wrapped model, or the best run of a fitted search."""
         return getattr(self, "best_estimator_", self.estimator)
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """Predict labels, as the model inside does.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+        """
+        check_is_fitted(self)
+        return np.asarray(self._inner.predict(X))
 
     def score(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
         """Return the share of the records whose label is predicted; not private.

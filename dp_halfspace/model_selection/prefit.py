@@ -13,7 +13,7 @@ from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass
 from functools import partial
 from numbers import Real
-from typing import Any, ClassVar, Generic, TypeVar
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -31,7 +31,6 @@ from dp_halfspace._params import fit_context
 from dp_halfspace._repeated_fits import warn_of_repeated_fits
 from dp_halfspace._sklearn_compat import HasMethods, Interval, StrOptions
 from dp_halfspace.data.chunks import sum_over_chunks
-from dp_halfspace.engine.plan import PublicPlan
 from dp_halfspace.estimators._crossing import (
     COUNT_GRID,
     candidates,
@@ -61,10 +60,11 @@ from dp_halfspace.privacy.noise import DiscreteLaplaceNoise
 from dp_halfspace.privacy.randomness import noise_kind, noise_source
 from dp_halfspace.privacy.record import PrivacyRecord
 
-AnyPlan = TypeVar("AnyPlan", bound=PublicPlan)
+# The constraints of parameters that a release without a delta has.
+_PURE_BUDGET = {name: BUDGET[name] for name in ("epsilon", "random_state", "ledger")}
 
 
-class PrefitClassifier(WrappingClassifier, ABC, Generic[AnyPlan]):
+class PrefitClassifier(WrappingClassifier, ABC):
     """A fitted model, and one release about held-out records when the wrapper is fitted."""
 
     estimator: Any
@@ -76,7 +76,7 @@ class PrefitClassifier(WrappingClassifier, ABC, Generic[AnyPlan]):
     # The model must have at least one of these methods.
     _methods: tuple[str, ...] = ("predict_proba",)
 
-    def _check_model(self) -> NDArray[Any]:
+    def _check_model(self) -> None:
         """Refuse an object that is not a fitted classifier with the required methods."""
         name = type(self).__name__
         kind = type(self.estimator).__name__
@@ -93,7 +93,6 @@ class PrefitClassifier(WrappingClassifier, ABC, Generic[AnyPlan]):
                 f"estimator of {name} needs {' or '.join(self._methods)}, which {kind} does not "
                 "have; PrivateTableClassifier has probabilities"
             )
-        return np.asarray(self.estimator.classes_)
 
     @fit_context(prefer_skip_nested_validation=False)
     def fit(self, X: Any, y: ArrayLike, *, groups: Any = None) -> Any:
@@ -138,10 +137,10 @@ class PrefitClassifier(WrappingClassifier, ABC, Generic[AnyPlan]):
         self._warn_of_release(plan, data)
         return self
 
-    def _warn_of_plan(self, plan: AnyPlan, data: HeldOut) -> None:
+    def _warn_of_plan(self, plan: Any, data: HeldOut) -> None:
         """Warn, by public numbers only and before anything is spent, if nothing can be learned."""
 
-    def _warn_of_release(self, plan: AnyPlan, data: HeldOut) -> None:
+    def _warn_of_release(self, plan: Any, data: HeldOut) -> None:
         """Warn, by released values only, if the release is uninformative."""
 
     @fit_context(prefer_skip_nested_validation=False)
@@ -173,12 +172,9 @@ class PrefitClassifier(WrappingClassifier, ABC, Generic[AnyPlan]):
         """
         return self._plan_fit(X, y, groups)[2]
 
-    def _plan_fit(
-        self, X: Any, y: ArrayLike, groups: Any
-    ) -> tuple[HeldOut, AnyPlan, PrivacyRecord]:
+    def _plan_fit(self, X: Any, y: ArrayLike, groups: Any) -> tuple[HeldOut, Any, PrivacyRecord]:
         """Validate the records and fix every public number of a fit."""
-        classes = self._check_model()
-        self._check_classes(classes)
+        self._check_model()
         data = held_out(self.estimator, X, y, groups)
         plan = self._plan_release(data)
         return data, plan, self._record(plan, data)
@@ -195,7 +191,7 @@ class PrefitClassifier(WrappingClassifier, ABC, Generic[AnyPlan]):
         other = self._with_epsilon(epsilon)
         return other._record(other._plan_release(data), data)
 
-    def _record(self, plan: AnyPlan, data: HeldOut) -> PrivacyRecord:
+    def _record(self, plan: Any, data: HeldOut) -> PrivacyRecord:
         """Return the record of a planned release."""
         return PrivacyRecord(
             epsilon=float(self.epsilon),
@@ -206,20 +202,17 @@ class PrefitClassifier(WrappingClassifier, ABC, Generic[AnyPlan]):
             public={"n_samples": data.n, "classes": data.classes.tolist(), **plan.public},
         )
 
-    def _check_classes(self, classes: NDArray[Any]) -> None:
-        """Refuse a label set that does not fit."""
-
     @property
     @abstractmethod
     def _outcome(self) -> Callable[..., NDArray[np.float64]]:
         """Function of model, rows, class indices and classes: one outcome for each record."""
 
     @abstractmethod
-    def _plan_release(self, data: HeldOut) -> AnyPlan:
+    def _plan_release(self, data: HeldOut) -> Any:
         """Fix the public numbers: ``events``, ``public`` and what the release needs."""
 
     @abstractmethod
-    def _release(self, plan: AnyPlan, data: HeldOut, values: Any, permit: Permit) -> None:
+    def _release(self, plan: Any, data: HeldOut, values: Any, permit: Permit) -> None:
         """Count, release and set the fitted attributes."""
 
     @property
@@ -247,7 +240,7 @@ def events_of(*mechanisms: Any) -> tuple[Event, ...]:
 
 
 # Natural logarithm of the ratio of the weights of a candidate and of the one before it.
-_STEP = 0.1
+_UTILITY_STEP = 0.1
 # Up to this rate the weights of two candidates that meet the target are used; beyond, slacks are
 # below one record.
 _LARGEST_RATE_OF_TWO = 1.25
@@ -255,31 +248,15 @@ _LARGEST_RATE_OF_TWO = 1.25
 _LEAST_MISSED = 1.25
 
 
-@dataclass(frozen=True, slots=True)
-class Slack:
-    """Amount by which a target is raised so that it is met with high probability over the noise.
+def slack_for_failure(n_candidates: int, rate: float, beta: float) -> float:
+    """Return by how much a target is raised so that the choice misses it with probability `beta`.
 
-    Attributes
-    ----------
-    n_candidates : int
-        Number of candidates; the last one always meets the target.
-    rate : float
-        The weight of a candidate is the exponential of the rate times its utility.
+    The weight of a candidate is the exponential of the rate times its utility, and the last
+    candidate always meets the target.
     """
-
-    n_candidates: int
-    rate: float
-
-    def for_failure(self, beta: float) -> float:
-        """Return the slack for which the choice fails with probability `beta` at most."""
-        if math.isinf(self.rate):
-            return 0.0
-        return rounded_up(math.log(max(self.n_candidates - 1, 1) / beta) / self.rate)
-
-    @property
-    def usual_variance(self) -> float:
-        """Variance of the excess of the chosen candidate, if there is a candidate at every rank."""
-        return 2.0 / self.rate**2
+    if math.isinf(rate):
+        return 0.0
+    return rounded_up(math.log(max(n_candidates - 1, 1) / beta) / rate)
 
 
 @dataclass(frozen=True, slots=True)
@@ -302,7 +279,7 @@ class MeanSlack:
     @property
     def step(self) -> float:
         """Loss of utility of a candidate relative to the next one: a weight of about .9."""
-        return 0.0 if math.isinf(self.rate) else rounded_up(_STEP / self.rate)
+        return 0.0 if math.isinf(self.rate) else rounded_up(_UTILITY_STEP / self.rate)
 
     @property
     def odds(self) -> float:
@@ -340,8 +317,8 @@ class MeanSlack:
 # Public candidates: multiples of an eighth in log-odds for probabilities; for scores of unknown
 # scale zero, and sizes that grow by the sixteenth root of two.
 _LOG_ODDS = expit(np.linspace(-8.0, 8.0, 129))
-_SIZES = 2.0 ** (np.arange(-12 * 16, 24 * 16 + 1) / 16.0)
-_PLACES = np.concatenate([-_SIZES[::-1], [0.0], _SIZES])
+_SCORE_SIZES = 2.0 ** (np.arange(-12 * 16, 24 * 16 + 1) / 16.0)
+_PLACES = np.concatenate([-_SCORE_SIZES[::-1], [0.0], _SCORE_SIZES])
 # Share of epsilon for the number of positives; one standard deviation of its noise is added to the
 # released number.
 _COUNT_SHARE = 0.05
@@ -405,7 +382,7 @@ class _Threshold:
 
 
 @dataclass(eq=False, repr=False)
-class PrivateThresholdClassifier(PrefitClassifier[_Threshold]):
+class PrivateThresholdClassifier(PrefitClassifier):
     """A fitted binary model with a private threshold for a target on held-out records.
 
     One exponential mechanism over public candidates, with at most one additional noisy count,
@@ -511,12 +488,12 @@ class PrivateThresholdClassifier(PrefitClassifier[_Threshold]):
         "value": [Interval(Real, 0.0, 1.0, closed="neither")],
         "confidence": [Interval(Real, 0.5, 0.999, closed="both")],
         "thresholds": ["array-like", None],
-        "epsilon": BUDGET["epsilon"],
-        "random_state": BUDGET["random_state"],
-        "ledger": BUDGET["ledger"],
+        **_PURE_BUDGET,
     }
 
-    def _check_classes(self, classes: NDArray[Any]) -> None:
+    def _check_model(self) -> None:
+        super()._check_model()
+        classes = np.asarray(self.estimator.classes_)
         if len(classes) != 2:
             raise ValueError(
                 f"PrivateThresholdClassifier needs a model of two classes, got {len(classes)}"
@@ -554,8 +531,10 @@ class PrivateThresholdClassifier(PrefitClassifier[_Threshold]):
         choice = NoNoise() if math.isinf(epsilon) else ExponentialChoice(1.0, epsilon)
         miss = 1.0 - float(self.confidence)
         # In addition to the borders there are the candidates "all are positive" and "none is".
-        rule = Slack(len(borders) + 2, epsilon / 2.0)
-        slack, variance = rule.for_failure(miss), rule.usual_variance
+        rate = epsilon / 2.0
+        slack = slack_for_failure(len(borders) + 2, rate, miss)
+        # That of the excess of the chosen candidate, if there is a candidate at every rank.
+        variance = 2.0 / rate**2
         value = safe_target(target, float(self.value))
         return _Threshold(
             target, value, borders, count, choice, slack, variance, -float(ndtri(miss))
@@ -707,7 +686,7 @@ class _SetSize:
 
 
 @dataclass(eq=False, repr=False)
-class PrivateConformalClassifier(PrefitClassifier[_SetSize]):
+class PrivateConformalClassifier(PrefitClassifier):
     """A fitted model with prediction sets whose coverage holds for every distribution of records.
 
     Split conformal prediction: a prediction set contains every class whose predicted probability is
@@ -793,9 +772,7 @@ class PrivateConformalClassifier(PrefitClassifier[_SetSize]):
         "coverage": [Interval(Real, 0.5, 0.999, closed="both")],
         "by_class": ["boolean"],
         "thresholds": ["array-like", None],
-        "epsilon": BUDGET["epsilon"],
-        "random_state": BUDGET["random_state"],
-        "ledger": BUDGET["ledger"],
+        **_PURE_BUDGET,
     }
 
     @property
@@ -909,17 +886,3 @@ class PrivateConformalClassifier(PrefitClassifier[_SetSize]):
             sets = (probabilities >= self.thresholds_) | (self.thresholds_ <= 0.0)
             return np.asarray(sets, dtype=np.bool_)
         raise OutOfMemory("there is not enough memory for these sets: give fewer rows at a time")
-
-    def predict(self, X: Any) -> NDArray[Any]:
-        """Predict labels, as the model does.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-
-        Returns
-        -------
-        ndarray of shape (n_samples,)
-        """
-        check_is_fitted(self)
-        return np.asarray(self.estimator.predict(X))

@@ -11,11 +11,10 @@ from numbers import Integral, Real
 from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy import sparse
 from sklearn.base import clone
 from sklearn.model_selection import ParameterGrid, ParameterSampler
-from sklearn.utils.validation import check_is_fitted
 
 from dp_halfspace._budget import BUDGET, opened_ledger, warn_of_calls_around, warn_of_weak_budget
 from dp_halfspace._memory import NUMBER_BYTES, refuse_beyond_memory
@@ -25,16 +24,18 @@ from dp_halfspace._silence import IGNORED_WARNINGS, drop_output
 from dp_halfspace._sklearn_compat import HasMethods, Interval, StrOptions
 from dp_halfspace.data.sparse_rows import checked_csr
 from dp_halfspace.model_selection._search_plan import (
-    SCORINGS,
-    SELECTIONS,
-    CandidatePlans,
-    RobustAccuracy,
+    SEARCH_SELECTIONS,
     SearchPlan,
+    candidate_plans,
     check_around,
-    check_workers,
     model_inside,
     plan_search,
     planned_record,
+)
+from dp_halfspace.model_selection._search_runs import (
+    SCORINGS,
+    RobustAccuracy,
+    check_workers,
     restore_settings,
     run_candidates,
     silence,
@@ -51,7 +52,7 @@ _PlanWith: TypeAlias = Callable[[float], tuple[SearchPlan, PrivacyRecord]]
 # Largest number of candidates of a search; random stopping takes 4.3 runs for each on average.
 _MOST_CANDIDATES = 1000
 # Public facts of a candidate that hold for the search.
-_KEPT = ("n_samples", "classes", "classes_source", "data_norm")
+_KEPT_FACTS = ("n_samples", "classes", "classes_source", "data_norm")
 # Decided by the search itself, so they cannot be searched over.
 _OWN = ("epsilon", "delta", "ledger", "random_state")
 
@@ -246,7 +247,7 @@ class PrivateSearchCV(WrappingClassifier):
         "n_iter": [Interval(Integral, 1, None, closed="left")],
         "n_repeats": [Interval(Integral, 1, None, closed="left")],
         **BUDGET,
-        "selection": [StrOptions(set(SELECTIONS))],
+        "selection": [StrOptions(set(SEARCH_SELECTIONS))],
         "scoring": [StrOptions(set(SCORINGS)), callable],
         "miss": [Interval(Real, 1e-3, 1, closed="neither")],
         "n_jobs": [Integral, None],
@@ -355,7 +356,7 @@ class PrivateSearchCV(WrappingClassifier):
             raise ValueError("scoring='roc_auc' needs two classes")
         is_pure = isinstance(self.delta, str) and model_inside(self.estimator)[1].delta == 0
         delta = 0.0 if is_pure else resolved_delta(self.delta, facts["n_samples"])
-        probe = CandidatePlans(self._candidate, X, y)
+        probe = candidate_plans(self._candidate, X, y)
 
         def plan_with(epsilon: float) -> tuple[SearchPlan, PrivacyRecord]:
             """Fix every public number of a search with this epsilon."""
@@ -377,7 +378,7 @@ class PrivateSearchCV(WrappingClassifier):
                 events=plan.events,
                 noise="none" if math.isinf(epsilon) else noise_kind(self.random_state),
                 public={
-                    **{k: v for k, v in facts.items() if k in _KEPT},
+                    **{k: v for k, v in facts.items() if k in _KEPT_FACTS},
                     "estimator": type(self.estimator).__name__,
                     "scoring": scoring,
                     "candidates": [sorted(params.items(), key=str) for params in grid],
@@ -508,17 +509,3 @@ class PrivateSearchCV(WrappingClassifier):
             # The code that starts the runs must not reveal their number either.
             place, model = best_run(runs(chosen, noise=plan.choice), source)
         return order[place], model
-
-    def predict(self, X: Any) -> NDArray[Any]:
-        """Predict labels with the released model.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-
-        Returns
-        -------
-        ndarray of shape (n_samples,)
-        """
-        check_is_fitted(self)
-        return np.asarray(self.best_estimator_.predict(X))

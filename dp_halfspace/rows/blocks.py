@@ -20,7 +20,7 @@ from dp_halfspace.data.sparse_rows import checked_csr
 FloatArray: TypeAlias = NDArray[np.float64]
 
 # Number of entries of a block: 1.5 MB of float64, which stay in the cache between their two uses.
-_BLOCK_ENTRIES = 3 * 2**16
+_SUMMED_ENTRIES = 3 * 2**16
 # Smallest number of rows of a block.
 _MIN_ROWS = 48
 # Largest number of blocks that are added by ordinary summation. More blocks are added by Kahan
@@ -31,13 +31,13 @@ LONGEST = 2.0**60
 # Number of rows of a sparse block.
 _SPARSE_ROWS = 8192
 # Number of entries of a temporary array that is computed from a block.
-_WORK_ENTRIES = 2**15
+_COPIED_ENTRIES = 2**15
 # Largest number of rows whose norms are computed at a time; sparse rows are copied more than once.
 _MAX_ROWS = 1024
 # Sums of squares in this range are accurate, because no relevant term under- or overflows.
 _SAFE = (1e-200, 1e200)
 # Smaller factors are subnormal or nearly so, and are rounded down.
-_TINY = 2.0**-1000
+_TINY_RATIO = 2.0**-1000
 
 
 class Block(NamedTuple):
@@ -67,7 +67,7 @@ def block_size(n_rows: int, n_columns: int, *, is_sparse: bool) -> int:
     >>> block_size(100_000, 50, is_sparse=False)
     3932
     """
-    size = _SPARSE_ROWS if is_sparse else max(_MIN_ROWS, _BLOCK_ENTRIES // max(n_columns, 1))
+    size = _SPARSE_ROWS if is_sparse else max(_MIN_ROWS, _SUMMED_ENTRIES // max(n_columns, 1))
     return max(1, min(n_rows, size, _SPARSE_ROWS))
 
 
@@ -184,7 +184,7 @@ def write_rows(
 
 def _read_parts(block: Block, size: int) -> Iterator[tuple[slice, Block]]:
     """Yield parts of a block for the computation of margins; each row needs `size` numbers."""
-    work = 4 * _WORK_ENTRIES if sparse.issparse(block.matrix) else _WORK_ENTRIES
+    work = 4 * _COPIED_ENTRIES if sparse.issparse(block.matrix) else _COPIED_ENTRIES
     n_rows, step = block.hi - block.lo, max(_MIN_ROWS, work // max(size, 1))
     for lo in range(0, n_rows, step):
         hi = min(lo + step, n_rows)
@@ -220,7 +220,7 @@ def add_gram(block: Block, weights: FloatArray, out: FloatArray) -> None:
         constant = constant[used] if isinstance(constant, np.ndarray) else constant
     part = np.zeros_like(out)
     # Rows are scaled some at a time, because a scaled copy of all could be as large as the matrix.
-    step = max(_MIN_ROWS, _WORK_ENTRIES // max(d, 1))
+    step = max(_MIN_ROWS, _COPIED_ENTRIES // max(d, 1))
     if sparse.issparse(matrix):
         step = max(1, len(factor))
     for lo in range(0, len(factor), step):
@@ -370,4 +370,4 @@ def _scales_from_ratios(largest: FloatArray, squares: FloatArray, target: float)
     factor = np.where(largest > 0.0, np.minimum(1.0, factor), 1.0)
     # A subnormal quotient has an absolute error of up to two spacings, which are subtracted.
     lower = np.maximum(factor - 2.0 * math.ulp(0.0), 0.0)
-    return np.where(factor < _TINY, lower, factor)
+    return np.where(factor < _TINY_RATIO, lower, factor)

@@ -125,7 +125,7 @@ def test_a_file_that_changes_while_it_is_read_is_refused_and_stays_charged(
         return frame if seen.count(place) < n_honest[0] else frame.assign(age=1)
 
     monkeypatch.setattr(tables, "_read_part", read)
-    monkeypatch.setattr(table_estimator, "_KEPT", 0)
+    monkeypatch.setattr(table_estimator, "_KEPT_ROWS", 0)
     words = ["fit", str(folder / "own.parquet"), "--target", "y", "--epsilon", "9"]
     words += ["--ledger", str(tmp_path / "l.db"), "--cap", "9", "1e-3"]
     assert main([*words, "--save", str(tmp_path / "m.joblib")]) == 2

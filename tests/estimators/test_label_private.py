@@ -5,7 +5,7 @@ import pytest
 from sklearn.base import clone
 
 from dp_halfspace import LabelPrivateClassifier
-from dp_halfspace.estimators.label_private import FeatureOptions, fit_label_features
+from dp_halfspace.estimators.label_private import fit_label_features
 from tests.conftest import separated
 from tests.support import releases_of
 
@@ -72,8 +72,7 @@ OPTIONS = {
 
 
 def features(X, **changed):
-    options = FeatureOptions(**{**OPTIONS, **changed})
-    return fit_label_features(X, options, np.random.default_rng(0))
+    return fit_label_features(X, np.random.default_rng(0), **{**OPTIONS, **changed})
 
 
 def test_rows_have_norm_one():

@@ -136,15 +136,6 @@ def test_several_layers_are_released():
     np.testing.assert_allclose(model.decision_function(X), expected)
 
 
-def test_one_hidden_layer_is_what_it_was():
-    """Pinned: the candidates of a seed, before there were several layers."""
-    X = np.random.default_rng(0).uniform(-1, 1, size=(400, 3))
-    y = (X[:, 0] * X[:, 1] > 0).astype(int)
-    model = PureNetworkClassifier(n_candidates=700, n_stages=3, data_norm=3**0.5, classes=[0, 1])
-    model = fitted(model, X, y, random_state=5)
-    assert model.hidden_coef_[0, 0] == float.fromhex("-0x1.e33325ff36e81p+3")
-
-
 @pytest.mark.filterwarnings("ignore::dp_halfspace.exceptions.PrivacyWarning")
 def test_a_record_moves_no_error_count_of_a_network_by_more_than_its_sensitivity():
     """Of a heavy class; the rows are as long as they can be behind a projection."""

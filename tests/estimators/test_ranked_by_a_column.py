@@ -14,13 +14,14 @@ from dp_halfspace import PrivateTableClassifier
 from dp_halfspace.audit import replay
 from dp_halfspace.data.validation import TrainingData
 from dp_halfspace.datasets import in_chunks
-from dp_halfspace.estimators import _rare_tables, table
+from dp_halfspace.estimators import _rare_tables
 from dp_halfspace.estimators._rare_tables import (
     ColumnRankingFit,
     RareTableFit,
     rare_class_limit,
     repeats_of,
 )
+from dp_halfspace.estimators._table_plans import owners_of
 from dp_halfspace.privacy import Either, Exponential, Gaussian, Pure, accounting, gdp_mu
 from dp_halfspace.privacy.exponential import TalliedChoice
 from dp_halfspace.privacy.interception import intercept_releases
@@ -283,7 +284,7 @@ def test_columns_share_a_place_in_the_list_where_they_encode_one():
     schema = {"a": "number", "b": "text", "c": list("uvw"), "d": [0, 1]}
     frame = pd.DataFrame({"a": [1.0], "b": ["x"], "c": ["u"], "d": [0.5]})
     data = PrivateTableClassifier(schema=schema, classes=[0, 1])._validate(frame, [0], None)
-    owners = table._owners(data.encoding)
+    owners = owners_of(data.encoding)
     assert len(owners) == data.X.shape[1] + len(data.encoding.indicated)
     repeats = repeats_of(owners)
     assert np.bincount(np.array(owners) + 1, repeats).tolist() == [0, 60, 60, 60, 60]

@@ -10,7 +10,6 @@ import pytest
 from sklearn.ensemble import BaggingClassifier
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import balanced_accuracy_score, roc_auc_score
-from sklearn.model_selection import FixedThresholdClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import Normalizer, PolynomialFeatures, StandardScaler
 
@@ -22,7 +21,7 @@ from dp_halfspace import (
 )
 from dp_halfspace.inspection import privacy_report
 from dp_halfspace.model_selection import RobustAccuracy
-from dp_halfspace.model_selection import _search_plan as candidates
+from dp_halfspace.model_selection import _search_runs as candidates
 from dp_halfspace.preprocessing import PrivateScaler
 from tests.conftest import separated
 from tests.releases import record_releases
@@ -169,12 +168,12 @@ def test_a_pipeline_is_searched_within_one_budget(selection):
     assert search.score(X, Y) > 0.6
 
 
-def test_a_threshold_is_searched_and_a_refit_is_charged():
+def test_a_refit_is_charged():
     inner = OutputPerturbationClassifier(classes=[0, 1], data_norm=1.0)
-    around = FixedThresholdClassifier(inner, response_method="predict_proba")
     book = Book()
+    grid = {"outputperturbationclassifier__alpha": [0.3, 0.5]}
     search = PrivateSearchCV(
-        around, {"threshold": [0.3, 0.5]}, epsilon=8.0, scoring="balanced_accuracy", ledger=book
+        make_pipeline(inner), grid, epsilon=8.0, scoring="balanced_accuracy", ledger=book
     ).fit(X, Y)
     search.best_estimator_.fit(X, Y)
     assert len(book.records) == 2
@@ -185,7 +184,7 @@ def test_a_threshold_is_searched_and_a_refit_is_charged():
     [
         (make_pipeline(StandardScaler(), MODEL), {}, "standardscaler .* instead use a step or"),
         (PIPELINE, {"normalizer": [Normalizer(), StandardScaler()]}, "normalizer .StandardScaler"),
-        (BaggingClassifier(MODEL), {}, "BaggingClassifier reads the records"),
+        (BaggingClassifier(MODEL), {}, "BaggingClassifier is not"),
         (make_pipeline(PrivateScaler(), MODEL), {}, "takes several: .*privatescaler__epsilon"),
         (make_pipeline(Normalizer(), LogisticRegression()), {}, "or a pipeline that ends in one"),
         (PIPELINE, {"adaptivemarginclassifier__epsilon": [1]}, "the search states it"),

@@ -30,8 +30,8 @@ from dp_halfspace import (
     _silence,
     privacy,
 )
-from dp_halfspace.model_selection import _search_plan as candidates
 from dp_halfspace.model_selection import _search_plan as plan_module
+from dp_halfspace.model_selection import _search_runs as candidates
 from dp_halfspace.model_selection._search_plan import planned_record, score_sensitivity
 from dp_halfspace.privacy import Exponential, Gaussian, Pure, random_stopping
 from dp_halfspace.privacy.events import RandomStopping
@@ -359,7 +359,7 @@ def test_what_joblib_refuses_costs_nothing(case, selection, monkeypatch):
     ledger = PrivacyLedger(epsilon=10.0, delta=1e-3)
     model = search(selection=selection, ledger=ledger, **REFUSED.get(case, {}))
     if case == "joblib":
-        monkeypatch.setattr(plan_module, "Parallel", lambda **given: older_joblib(given))
+        monkeypatch.setattr(candidates, "Parallel", lambda **given: older_joblib(given))
     before = dict(vars(model))
     with record_releases() as releases, pytest.raises(ValueError, match=r"n_jobs=.*: joblib could"):
         model.fit(X, Y)
@@ -439,13 +439,16 @@ def test_the_way_is_chosen_by_public_numbers(estimator, size, delta, taken):
 
 def test_a_candidate_is_planned_for_all_budgets_and_never_taken_for_another():
     searching = PrivateSearchCV(OBJECTIVE, {"alpha": [1e-2, 1e-1], "fit_intercept": [True, False]})
-    plans = plan_module.CandidatePlans(searching._candidate, X, Y)
+    made = []
+    plans = plan_module.candidate_plans(
+        lambda params: made.append(params) or searching._candidate(params), X, Y
+    )
     delta = 1e-5
     for epsilon in (0.5, 2.0):
         for params in searching._grid():
             asked = {**params, "epsilon": epsilon, "delta": delta}
             assert plans(asked) == planned_record(searching._candidate(asked), X, Y)
-    assert len(plans.known) == 4
+    assert len(made) == 4
 
 
 def test_one_candidate_without_an_account_decides_the_way():
@@ -465,9 +468,13 @@ def test_one_candidate_without_an_account_decides_the_way():
 
 def test_perturbed_objectives_must_all_release_the_same():
     """Random stopping has one account for all runs; the regulariser changes it."""
-    for n_repeats, taken in ((2, "exponential"), (3, "random_stopping")):
-        fitted = search(OBJECTIVE, {"fit_intercept": [True]}, n_repeats=n_repeats).fit(X, Y)
-        assert dict(fitted.privacy_.public)["selection"] == taken
+
+    def probe(params):
+        return planned_record(clone(OBJECTIVE).set_params(**params), X, Y)
+
+    for n_repeats, taken in ((2, "exponential"), (3, "mixed")):
+        grid = [{"fit_intercept": True}] * n_repeats
+        assert plan_module._Search(probe, grid, 400, 2.0, 1e-5).way("auto") == taken
     model = PrivateSearchCV(OBJECTIVE, GRID, selection="random_stopping")
     with pytest.raises(ValueError, match="with the same releases: remove from the grid"):
         model.fit(X, Y)
@@ -593,7 +600,7 @@ def test_the_noise_of_a_score_is_the_streams(seed):
 
     def scored(run):
         model = search()._candidate({"alpha": 0.1, "epsilon": math.inf})
-        return plan_module._train_and_score(
+        return candidates._train_and_score(
             model, X, Y, scoring="accuracy", noise=noise, seed=seed and (seed[0], run)
         )[1]
 
@@ -615,11 +622,6 @@ def test_random_candidates_are_as_many_as_asked_for_and_public():
     assert candidates_of(random_state=3) == candidates_of(random_state=3) != candidates_of()
     fitted = PrivateSearchCV(OUTPUT, param_distributions=[{"alpha": [0.3]}], n_iter=1).fit(X, Y)
     assert fitted.best_params_ == {"alpha": 0.3}
-
-
-def test_weights_of_records_are_refused_with_the_classes_that_take_them():
-    with pytest.raises(TypeError, match="fit takes no sample_weight: AdaptiveMarginClassifier"):
-        PrivateSearchCV(OUTPUT, GRID).fit(X, Y, sample_weight=np.ones(len(Y)))
 
 
 def test_names_of_an_earlier_table_are_forgotten():

@@ -19,8 +19,8 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 
 from dp_halfspace import PrivateSearchCV, privacy
 from dp_halfspace._params import resolved_delta
-from dp_halfspace.model_selection import _search_plan as candidates
 from dp_halfspace.model_selection import _search_plan as plan_module
+from dp_halfspace.model_selection import _search_runs as candidates
 from dp_halfspace.model_selection import search as search_module
 from dp_halfspace.privacy import (
     Exponential,
@@ -92,8 +92,8 @@ class Known(ClassifierMixin, BaseEstimator):
 @pytest.fixture(autouse=True)
 def admitted(monkeypatch):
     """Searches take classifiers of the package alone, and this stands for one."""
-    honest = candidates._is_private
-    monkeypatch.setattr(candidates, "_is_private", lambda k: issubclass(k, Known) or honest(k))
+    honest = plan_module._is_private
+    monkeypatch.setattr(plan_module, "_is_private", lambda k: issubclass(k, Known) or honest(k))
 
 
 def records(first=0):

@@ -20,7 +20,6 @@ from joblib import parallel_config
 from sklearn.base import clone
 from sklearn.compose import ColumnTransformer
 from sklearn.linear_model import LogisticRegression
-from sklearn.model_selection import FixedThresholdClassifier
 from sklearn.pipeline import FeatureUnion, Pipeline, make_pipeline
 from sklearn.preprocessing import FunctionTransformer, Normalizer, OneHotEncoder
 from sklearn.random_projection import GaussianRandomProjection
@@ -32,7 +31,7 @@ from dp_halfspace import (
     PrivateSearchCV,
     _silence,
 )
-from dp_halfspace.model_selection import _search_plan as candidates
+from dp_halfspace.model_selection import _search_runs as candidates
 from dp_halfspace.preprocessing import PublicScaler
 from dp_halfspace.privacy.random_stopping import RunCountDistribution
 from tests.conftest import separated
@@ -93,9 +92,10 @@ def test_verbose_test_sees_steps_that_talk(monkeypatch, capfd):
     monkeypatch.setattr(_silence, "_DROPPED_OUTPUT", nullcontext())
     monkeypatch.setattr(candidates, "_QUIET", {})
     lines = []
+    steps = verbose_steps().set_params(columns__n_jobs=None)
     for count in (1, 6):
         runs_of(monkeypatch, count)
-        search(verbose_steps()).fit(X, Y)
+        search(steps).fit(X, Y)
         lines.append(len(capfd.readouterr().out.splitlines()))
     assert lines[1] - lines[0] >= 5 * len(["columns", "rows", "union", "model"])
 
@@ -392,7 +392,7 @@ class Alike(LogisticRegression):
 
 
 @pytest.mark.parametrize("model", [Own(classes=[0, 1]), Alike()])
-@pytest.mark.parametrize("around", [lambda m: m, FixedThresholdClassifier, make_pipeline])
+@pytest.mark.parametrize("around", [lambda m: m, make_pipeline])
 def test_only_classifiers_of_the_package_are_searched(model, around):
     with pytest.raises(ValueError, match="must be a classifier of this package"):
         search(around(model)).fit(X, Y)
@@ -404,7 +404,10 @@ def test_only_classifiers_of_the_package_are_searched(model, around):
         (Pipeline([("rows", Normalizer())], memory="cache"), "memory=None"),
         (ColumnTransformer([("c", OneHotEncoder(categories=[["a"]]), [0])]), "sparse_threshold=0"),
         (OneHotEncoder(categories=[["a"]]), "handle_unknown=.ignore."),
-        (ColumnTransformer([("c", PublicScaler([(0, 1)]), lambda X: [0])]), "a function"),
+        (
+            ColumnTransformer([("c", PublicScaler([(0, 1)]), lambda X: [0])], sparse_threshold=0),
+            "a function",
+        ),
     ],
 )
 def test_steps_that_tell_of_records_are_refused(step, finding):

@@ -33,7 +33,7 @@ from dp_halfspace.datasets import in_chunks
 from dp_halfspace.estimators import _crossing as crossing
 from dp_halfspace.estimators._crossing import crossing_utilities, excess_of
 from dp_halfspace.model_selection import prefit
-from dp_halfspace.model_selection.prefit import Slack
+from dp_halfspace.model_selection.prefit import slack_for_failure
 from dp_halfspace.privacy.interception import intercept_releases
 from dp_halfspace.privacy.mechanisms import ExponentialChoice
 from dp_halfspace.privacy.noise import DiscreteLaplaceNoise
@@ -224,10 +224,10 @@ def test_planted_bug_no_slack_misses(monkeypatch):
 
 
 def test_slacks_are_those_of_the_proof():
-    rule = Slack(101, 0.25)
-    assert rule.for_failure(0.05) == pytest.approx(math.log(100 / 0.05) / 0.25, abs=1e-3)
-    assert rule.for_failure(0.05) >= math.log(100 / 0.05) / 0.25
-    assert Slack(101, math.inf).for_failure(0.05) == 0.0
+    slack = slack_for_failure(101, 0.25, 0.05)
+    assert slack == pytest.approx(math.log(100 / 0.05) / 0.25, abs=1e-3)
+    assert slack >= math.log(100 / 0.05) / 0.25
+    assert slack_for_failure(101, math.inf, 0.05) == 0.0
 
 
 def test_shares_and_slacks_are_exact_multiples():
@@ -243,7 +243,7 @@ def test_shares_and_slacks_are_exact_multiples():
             mean.step,
             mean.mean,
             mean.for_failure(1e-3, 1.5),
-            Slack(7, rate).for_failure(0.03),
+            slack_for_failure(7, rate, 0.03),
         ]
         assert all((slack * crossing.COUNT_GRID).is_integer() for slack in slacks)
 

@@ -344,7 +344,7 @@ def test_ledger_is_charged_once_with_public_numbers(kind):
 def test_ledger_test_sees_every_run_charged(monkeypatch):
     """Planted: the runs of random stopping go through the ledger one by one."""
     honest = MODULE.authorise
-    estimators = importlib.import_module("dp_halfspace.privacy.mechanisms")
+    estimators = importlib.import_module("dp_halfspace.estimators.base")
     ledgers = []
 
     def remembering(record, source, ledger=None):

@@ -1,0 +1,252 @@
+"""Plans of a fit of an encoded table: what is released, and what is made of it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dp_halfspace.data.chunked_data import without_ledger_and_seed
+from dp_halfspace.data.chunks import apply_to_chunks, kept
+from dp_halfspace.data.encoding import Encoding
+from dp_halfspace.data.people import place_rows
+from dp_halfspace.data.validation import TrainingData
+from dp_halfspace.engine.features import Features, estimated_numbers
+from dp_halfspace.engine.plan import FitPlan, Fitted, relative_weights
+from dp_halfspace.engine.probabilities import (
+    SURER,
+    certainty_of,
+    log_odds_of,
+    log_probabilities_of,
+    surety,
+)
+from dp_halfspace.engine.scales import SCALES, ColumnScales, ColumnScalesPlan
+from dp_halfspace.estimators._operating_point import ThresholdReleases
+from dp_halfspace.estimators._rare_tables import ColumnRankingFit
+from dp_halfspace.estimators._small_tables import SmallTableFit
+from dp_halfspace.estimators.adaptive_margin import AdaptiveMarginClassifier
+from dp_halfspace.estimators.kernel import PrivateKernelClassifier
+from dp_halfspace.papers.kernel import KernelTraining
+from dp_halfspace.privacy.events import Event
+from dp_halfspace.privacy.mechanisms import Permit
+from dp_halfspace.projection import AdditiveMap
+
+# Number of bytes of features that are kept between passes.
+KEPT_FEATURES = 3 * 2**27
+# Half of the range of a column in its stated scale.
+_HALF_RANGE = 1.5
+# Log odds for each unit of a score of pure DP, whose objective is that of rows of norm one.
+_PURE_SLOPE = 0.1
+
+
+@dataclass(frozen=True)
+class EncodedTable(TrainingData):
+    """Encoded rows, with columns that have scales first, and the public rules of the encoding."""
+
+    encoding: Encoding = field(kw_only=True)
+    stated_classes: Any = field(kw_only=True)
+
+
+@dataclass(frozen=True, slots=True)
+class PureFit(FitPlan):
+    """Estimate column scales, and perturb the objective of public features, for pure DP."""
+
+    scales: ColumnScalesPlan | None
+    features: Features
+    inner: KernelTraining
+
+    @property
+    def events(self) -> tuple[Event, ...]:
+        """Events that a run charges."""
+        return (*(() if self.scales is None else self.scales.events), *self.inner.events)
+
+    @property
+    def asks(self) -> tuple[str, ...]:
+        """What each event asks for, in words."""
+        scales = () if self.scales is None else self.scales.events
+        return (*[SCALES] * len(scales), *["coefficients"] * len(self.inner.events))
+
+    @property
+    def public(self) -> Mapping[str, Any]:
+        """Public facts for the record."""
+        return self.inner.public
+
+    @property
+    def takes(self) -> frozenset[str]:
+        """The inputs of the fit, since scales are sums over rows."""
+        return self.inner.takes
+
+    def run(self, data: TrainingData, permit: Permit) -> Fitted:
+        """Release the scales, and fit the features of rows in these scales."""
+        features = self.features
+        if self.scales is not None:
+            numbers = estimated_numbers(data, features.estimated)
+            found = self.scales.run(numbers.X, permit, data.people)
+            features = features.with_released(found)
+        rows = replace(data, X=apply_to_chunks(features.columns, data.X))
+        return replace(self.inner.run(rows, permit), scales=features.scales)
+
+
+@dataclass(frozen=True, slots=True)
+class TableFit(FitPlan):
+    """Fit encoded rows by the inner plan, and choose a threshold if a target was given.
+
+    `columns` writes the columns that the released `model` reads; the inner plan of a selection
+    reads them, too, and other plans read encoded rows. The record shows `parameters`.
+    """
+
+    encoding: Encoding
+    model: PrivateKernelClassifier | AdaptiveMarginClassifier
+    inner: FitPlan
+    columns: Features
+    class_weights: tuple[float, ...]
+    parameters: Mapping[str, Any]
+    threshold: ThresholdReleases | None = None
+
+    @property
+    def events(self) -> tuple[Event, ...]:
+        """Events that a run charges."""
+        return (*self.inner.events, *(() if self.threshold is None else self.threshold.events))
+
+    @property
+    def asks(self) -> tuple[str, ...]:
+        """What each event asks for, in words."""
+        of_threshold = ("counts of scores by label", "the threshold")
+        return (*self.inner.asks, *(() if self.threshold is None else of_threshold))
+
+    @property
+    def is_selection(self) -> bool:
+        """Whether the model is selected from a list."""
+        return isinstance(self.inner, SmallTableFit | ColumnRankingFit)
+
+    @property
+    def public(self) -> Mapping[str, Any]:
+        """Public facts for the record."""
+        names = np.array([column.name for column in self.encoding.numbers])
+        counts = isinstance(self.inner, SmallTableFit) and self.inner.counts
+        return {
+            **self.parameters,
+            **self.inner.public,
+            "columns": {column.name: column.describe() for column in self.encoding.columns},
+            "private_column_scales": names[self.columns.estimated],
+            "threshold": {self.threshold.target: self.threshold.wanted} if self.threshold else None,
+            "calibrated": counts,
+        }
+
+    @property
+    def takes(self) -> frozenset[str]:
+        """The inputs of the inner plan, without weights if a count has integer noise."""
+        counts = self.threshold is not None and self.threshold.is_of_integers
+        return self.inner.takes - {"sample_weight"} if counts else self.inner.takes
+
+    def run(self, data: TrainingData, permit: Permit) -> Fitted:
+        """Return the fitted attributes of the table in addition to those of the model."""
+        rows = data
+        if self.is_selection:
+            # Columns without a range keep their unit, and are not clipped.
+            rows = replace(data, X=self.columns.columns(data.X, math.inf))
+        fitted, model, columns = self.inner.run(rows, permit), self.model, self.columns
+        if fitted.scales is not None:
+            columns = replace(columns, scales=fitted.scales)
+        width = data.X.shape[1] + len(columns.indicated)
+        shown = replace(data, X=np.empty((0, width)), feature_names=None)
+        # The rows of the model are in column scales.
+        model._set_fitted(replace(fitted, scales=None), shown, permit.record)
+        certainty = None
+        if self.is_selection:
+            assert fitted.error_share is not None
+            certainty = certainty_of(fitted.error_share, len(data.classes))
+            if isinstance(self.inner, ColumnRankingFit):
+                # All scores of a selected column are far from zero.
+                certainty /= 1.0 + SURER
+        elif permit.record.delta == 0.0:
+            certainty = _PURE_SLOPE
+        attributes: dict[str, Any] = {
+            "encoding_": self.encoding,
+            "column_scales_": columns.scales,
+            "model_": model,
+            "certainty_": certainty,
+            "threshold_": None,
+        }
+        if self.threshold is not None:
+            odds = kept(_odds_of_all(model, columns, certainty, data))
+            weights = relative_weights(fitted.population or self.class_weights)
+            attributes["threshold_"] = self.threshold.run(
+                odds,
+                data.class_indices,
+                weights,
+                permit,
+                people=data.people,
+                record_weights=data.weights,
+            )
+        return replace(fitted, attributes=attributes)
+
+
+def columns_of(data: EncodedTable) -> Features:
+    """Return the columns of an encoded table in their stated scales, as their own features."""
+    encoding = data.encoding
+    width = data.X.shape[1] + len(encoding.indicated)
+    return Features(
+        AdditiveMap(width, 1, n_plain=width, length=encoding.length),
+        unit=encoding.length,
+        scales=stated_scales(encoding),
+        estimated=np.arange(0),
+        indicated=encoding.indicated,
+        longest=math.inf,
+        memory=KEPT_FEATURES,
+    )
+
+
+def owners_of(encoding: Encoding) -> list[int]:
+    """Return the place of the column that each column of a model encodes, numbers first.
+
+    It is -1 for those that show what is missing.
+    """
+    widths, n_numbers = list(encoding.widths), len(encoding.numbers)
+    widths[n_numbers:n_numbers] = [len(encoding.indicated)]
+    owners = [*range(n_numbers), -1, *range(n_numbers, len(widths) - 1)]
+    return np.repeat(owners, widths).tolist()
+
+
+def stated_scales(encoding: Encoding) -> ColumnScales:
+    """Return the scales of the ranges of numbers; those without one have a usual range."""
+    columns = encoding.numbers
+    ends = np.array(
+        [(c.low, c.high) if c.has_range else (-_HALF_RANGE, _HALF_RANGE) for c in columns]
+    )
+    ends = ends.reshape(-1, 2) / 2.0
+    return ColumnScales(ends.sum(axis=1), np.diff(ends)[:, 0] / _HALF_RANGE)
+
+
+def odds_of(
+    scores: NDArray[np.float64], certainty: float | None, is_selected: bool
+) -> NDArray[np.float64]:
+    """Return log odds of two classes, or log probabilities up to a constant."""
+    if is_selected:
+        scores = surety(scores)
+    if certainty is not None:
+        return np.asarray(certainty * scores)
+    return log_odds_of(scores) if scores.ndim == 1 else log_probabilities_of(scores)
+
+
+def _block_odds(
+    rows: Any, model: Any, columns: Features, certainty: float | None
+) -> NDArray[np.float64]:
+    """Return the log odds of encoded rows of two classes."""
+    if not len(rows):
+        return np.empty(0)
+    return odds_of(model.decision_function(columns.columns(rows)), certainty, is_selected=False)
+
+
+def _odds_of_all(model: Any, columns: Features, certainty: float | None, data: TrainingData) -> Any:
+    """Score the rows of the fit, each at its place."""
+    how = without_ledger_and_seed(model), columns, certainty
+    if data.people is None:
+        return apply_to_chunks(_block_odds, data.X, *how)
+    return data.people.gather_blocks(
+        len(data.people), lambda *where: _block_odds(place_rows(data.X, *where), *how)
+    )
