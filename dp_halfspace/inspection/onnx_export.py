@@ -73,8 +73,8 @@ def to_onnx(model: Any) -> Any:
     if (row_clip := getattr(parts.model, "row_clip_", None)) is not None:
         # The features of columns alone are the columns divided by a norm.
         norm = float(parts.model.data_norm_)
-        given = {"mean": row_clip.mean * norm, "whitening": row_clip.whitening / norm}
-        rows = graph.shortened(rows, replace(row_clip, **given))
+        mean, whitening = row_clip.mean * norm, row_clip.whitening / norm
+        rows = graph.shortened(rows, replace(row_clip, mean=mean, whitening=whitening))
     scores = graph.apply("MatMul", rows, parts.coefficients.T)
     scores = graph.apply("Add", scores, parts.intercepts)
     lengths = getattr(parts.model, "row_lengths_", None)
