@@ -168,7 +168,7 @@ def test_a_ledger_that_cannot_be_read_releases_nothing_in_any_fold(tmp_path):
     full = PrivacyLedger(path, epsilon=1.0, delta=1e-3)
     charged(DEFAULT, full).set_params(epsilon=1.0, delta=1e-3).fit(X, Y)
     row = Row(2, "now", json.dumps({"unheard": 1}), "")
-    row = row._replace(digest=digest_of(full._balance.digest, row))
+    row = row._replace(digest=digest_of(full._reading.balance.digest, row))
     with full._store.transaction(writes=True) as transaction:
         transaction.insert(row)
     model = charged(DEFAULT, path)

@@ -46,6 +46,7 @@ from dp_halfspace.estimators._rare_tables import LIMIT
 from dp_halfspace.exceptions import BudgetError, CertificateError, PrivacyWarning, install_hint
 from dp_halfspace.inspection import AccuracyPlan, plan_accuracy
 from dp_halfspace.inspection.card import model_card, table_of_scores
+from dp_halfspace.ledger.ledger import describe_left
 from dp_halfspace.metrics import PrivateScore, private_score
 from dp_halfspace.privacy import accounting
 from dp_halfspace.privacy.events import Gaussian, single_runs, total_mu
@@ -777,23 +778,18 @@ class _Booking:
         """Return in one line the epsilon with which the planned fit is accepted."""
         if self._ledger is None or self._plan is None:
             return ""
-        left = self._ledger.remaining_for(self._plan)
-        return f"Ledger:    accepts this fit with epsilon up to {left:g}\n"
+        left = describe_left(self._ledger, self._plan)
+        return f"Ledger:    accepts this fit with {left or 'no epsilon that was tried'}\n"
 
     def describe(self, what: str) -> str:
         """Return in one line what is spent, and the epsilon of the same release that is left."""
         ledger, plan = self._ledger, self._plan
         if ledger is None or plan is None:
             return ""
-        left = ledger.remaining_for(plan)
-        another = (
-            f"another {what} like this one is accepted with epsilon {left:g}"
-            if left
-            else f"no epsilon was found with which another {what} like this one is accepted"
-        )
+        left = describe_left(ledger, plan) or "no epsilon that was tried"
         # The first line of a summary: what was asked for, and the exact composition.
         state = ledger.summary().splitlines()[0].split(": ", 1)[1]
-        return f"Ledger:    {state} {another[0].upper()}{another[1:]}.\n"
+        return f"Ledger:    {state} Another {what} like this one is accepted with {left}.\n"
 
     @contextmanager
     def state_on_failure(self, lost: str) -> Iterator[None]:
