@@ -142,10 +142,16 @@ MUTANTS = [
         "_budget.py",
         "tests/test_ledger.py",
         (
-            "_is_handle",
-            '("__reduce__", "__reduce_ex__")',
-            '("__reduce__", "__reduce_ex__", "__getstate__")',
-            "test_a_pickle_has_no_copy_of_the_stated_state_of_an_account",
+            "_refuse_copied_accounts",
+            'not own & {"__reduce__", "__reduce_ex__"}',
+            "False",
+            "test_a_ledger_whose_copy_is_an_account_of_its_own_is_refused",
+        ),
+        (
+            "_refuse_copied_accounts",
+            '"__deepcopy__" not in own',
+            "False",
+            "test_a_ledger_whose_copy_is_an_account_of_its_own_is_refused",
         ),
     ),
     *of(

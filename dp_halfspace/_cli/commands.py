@@ -762,6 +762,12 @@ class _Booking:
         self._asked: list[PrivacyRecord] = []
         self._n_before = 0 if ledger is None else len(ledger.entries())
 
+    def __deepcopy__(self, memo: dict[int, Any]) -> _Booking:
+        return self
+
+    def __reduce__(self) -> Any:
+        raise TypeError("a booking belongs to one process")
+
     def for_estimator(self, name: str, plan: Callable[[float], PrivacyRecord]) -> _Booking:
         """Name what is charged, and what it would charge with another epsilon."""
         if self._ledger is not None:
