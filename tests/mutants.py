@@ -4379,12 +4379,6 @@ MUTANTS = [
             "test_log_losses_are_clipped_record_by_record",
         ),
         (
-            "count_bins",
-            "np.clip(2.0 * share - 1.0, -1.0, 1.0)",
-            "(2.0 * share - 1.0)",
-            "test_answers_that_are_no_probabilities_move_no_more",
-        ),
-        (
             "scores_of",
             "np.nan_to_num(_probabilities(model, X, codes, classes)[:, 1])",
             "_probabilities(model, X, codes, classes)[:, 1]",
@@ -4419,12 +4413,6 @@ MUTANTS = [
     *of(
         "metrics/_tallies.py",
         "tests/metrics/test_people.py",
-        (
-            "count_bins",
-            "if weights is None else place * weights",
-            "* 1.0",
-            "test_a_person_moves_counts_like_a_record",
-        ),
         (
             "_histogram",
             "columns, weights",
@@ -4461,7 +4449,7 @@ MUTANTS = [
         "tests/audit/test_stated_sensitivities.py",
         (
             "Cells",
-            "largest: int = COUNT",
+            "largest: int = RIGHT",
             "largest: int = 1",
             "test_weights_of_many_people_keep_their_sums_exact",
         ),
@@ -4505,7 +4493,7 @@ MUTANTS = [
         "tests/cli/test_evaluate.py",
         (
             "PrivateScore.rows",
-            'f"{numbers[1]} to {numbers[2]}"',
+            'f"{low} to {high}"',
             'f"{numbers[2]} to {numbers[1]}"',
             "test_a_table_of_scores_is_printed_and_paid",
         ),

@@ -67,7 +67,7 @@ TAKE_CHUNKS = {
     "PrivateTableClassifier",
     "OutputPerturbationClassifier",
 }
-ALL_METRICS = ["brier", "calibration_curve", "balanced_accuracy"]
+ALL_METRICS = ["brier", "roc_auc", "balanced_accuracy"]
 MODELS_OF_ALL = [*ESTIMATORS, "PrivateTableClassifier"]
 quiet = pytest.mark.filterwarnings("ignore::dp_halfspace.exceptions.PrivacyWarning")
 

@@ -18,13 +18,14 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtr, ndtri
 
-from dp_halfspace.metrics._tallies import COUNT, LARGEST_LOG_LOSS, RIGHT, SCALE
+from dp_halfspace.metrics._tallies import LARGEST_LOG_LOSS, RIGHT, SCALE
 
 FloatArray = NDArray[np.float64]
 # Value, lower end and upper end. Noise may take each out of the range of the metric, and deviations
 # of several estimates are combined before `within_range` cuts them.
 Estimate = tuple[Any, Any, Any]
-Curve = tuple[FloatArray, FloatArray]
+# The two coordinates of the points of a curve, and their thresholds.
+Curve = tuple[FloatArray, FloatArray, FloatArray]
 
 # Share of a normal distribution within the limit: 95 %, and one more for what is approximate.
 _INSIDE = 0.96
@@ -178,12 +179,6 @@ def classes_by_rows(released: Released) -> Released:
     return released
 
 
-def classes_of_bins(released: Released) -> Released:
-    """Return the counts of classes in the bins of a calibration curve."""
-    bins = released.divided_by(COUNT)
-    return replace(bins, counts=bins.counts[..., :2, :])
-
-
 def majority_share(by_class: Released) -> Estimate:
     """Estimate the share of the records that the class with the largest noisy count has.
 
@@ -262,13 +257,6 @@ def mean_recall_in_table(released: Released) -> Estimate:
 def mean_recall(released: Released) -> Estimate:
     """Estimate the mean recall over classes."""
     return _mean_of_rows(released, np.array([0.0, 1.0]))
-
-
-def share_in_bins(released: Released) -> Estimate:
-    """Estimate the share of the second class in every bin."""
-    bins = classes_of_bins(released)
-    bins = replace(bins, counts=np.moveaxis(bins.counts, -2, -1))
-    return _by_row(bins, np.array([0.0, 1.0]))
 
 
 def _by_row(released: Released, own: FloatArray) -> Estimate:
@@ -373,40 +361,19 @@ def area_under_curve(released: Released) -> Estimate:
     return _invert(ordered, pairs, _limit_at_fit(released.flat, slopes_at), beyond=0.0)
 
 
-def calibration_curve(counts: FloatArray, borders: FloatArray | None, shares: Any) -> Curve:
-    """Return the share of positives and the mean probability of every bin."""
-    assert borders is not None, "bins have borders"
-    edges = np.array([0.0, *borders, 1.0])
-    place = counts[2] / np.maximum(0.5 * (counts[0] + counts[1]), 0.5 * COUNT)
-    means = edges[:-1] + np.diff(edges) * (0.5 + np.clip(place, -0.5, 0.5))
-    return shares, means
-
-
-def precision_recall_curve(counts: FloatArray, borders: FloatArray | None, value: Any) -> Curve:
+def precision_recall_curve(counts: FloatArray, borders: FloatArray) -> Curve:
     """Return precision and recall from the highest threshold down; recall rises."""
-    del borders, value
     false, above = np.maximum.accumulate(
         np.maximum(np.cumsum(counts[:, ::-1], axis=1), 0.0), axis=1
     )
-    return above / np.maximum(above + false, 1.0), above / max(above[-1], 1.0)
+    precision = above / np.maximum(above + false, 1.0)
+    return precision, above / max(above[-1], 1.0), np.array([*borders[::-1], -np.inf])
 
 
-def thresholds_of_roc(borders: FloatArray | None) -> FloatArray:
-    """Return the thresholds of a ROC curve: scores of at least each are positive."""
-    return np.concatenate([[np.inf], thresholds_of_cells(borders)])
-
-
-def thresholds_of_cells(borders: FloatArray | None) -> FloatArray:
-    """Return the lower ends of cells of scores, from the highest one down."""
-    assert borders is not None, "cells of scores have borders"
-    return np.concatenate([borders[::-1], [-np.inf]])
-
-
-def roc_curve(counts: FloatArray, borders: FloatArray | None, area: Any) -> Curve:
+def roc_curve(counts: FloatArray, borders: FloatArray) -> Curve:
     """Return false and true positive rates from the highest threshold down, both rising."""
-    del borders, area
     rates = np.cumsum(counts[:, ::-1], axis=1) / np.maximum(counts.sum(axis=1, keepdims=True), 1.0)
     rising = np.maximum.accumulate(np.clip(rates, 0.0, 1.0), axis=1)
     rising[:, -1] = 1.0
     fpr, tpr = np.column_stack([np.zeros(2), rising])
-    return fpr, tpr
+    return fpr, tpr, np.array([np.inf, *borders[::-1], -np.inf])

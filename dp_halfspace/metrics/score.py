@@ -35,6 +35,7 @@ from dp_halfspace.metrics._tallies import (
     cells_between,
     count_confusions_of_groups,
     places,
+    score_borders,
 )
 from dp_halfspace.privacy import accounting
 from dp_halfspace.privacy.budget import Budget
@@ -53,8 +54,6 @@ from dp_halfspace.privacy.randomness import noise_kind, noise_source
 from dp_halfspace.privacy.record import PrivacyRecord
 
 if TYPE_CHECKING:
-    from sklearn.calibration import CalibrationDisplay
-    from sklearn.metrics import ConfusionMatrixDisplay, RocCurveDisplay
     from typing_extensions import Unpack
 
 # Share of epsilon for one quartile of scores of unknown scale, times n epsilon.
@@ -73,22 +72,20 @@ class PrivateScore:
     ----------
     metric : str
         Name of the metric.
-    value : float or ndarray of shape (n_classes, n_classes) or (n_bins,)
-        The estimate. For a confusion matrix, noisy counts between 0 and n with true labels by rows;
-        for a calibration curve, the share of positives in every bin.
+    value : float or ndarray of shape (n_classes, n_classes)
+        The estimate. For a confusion matrix, noisy counts between 0 and n with true labels by rows.
     interval : tuple (low, high)
         95 % confidence interval for the score on fresh records, which covers sampling and noise;
         for ``"roc_auc"`` and ``"average_precision"`` that of scores rounded to the thresholds.
-        For a confusion matrix or a calibration curve two arrays, with a separate interval of every
-        entry, for n fresh records.
+        For a confusion matrix two arrays, with a separate interval of every entry, for n fresh
+        records.
     privacy_ : PrivacyRecord
         The guarantee of the release, for all metrics of one call together.
     classes : ndarray of shape (n_classes,)
         The public label set, sorted.
     curve : tuple of two arrays, or None
         For ``metric="roc_auc"`` (fpr, tpr) at the public thresholds, from (0, 0) to (1, 1). For
-        ``"average_precision"`` (precision, recall), recall rising. For ``"calibration_curve"``
-        (prob_true, prob_pred), one of each for every bin.
+        ``"average_precision"`` (precision, recall), recall rising.
     thresholds : ndarray or None
         For ``"roc_auc"`` and ``"average_precision"`` the threshold of every point of the curve:
         scores of at least this are positive. The first one of ``"roc_auc"`` is infinite.
@@ -130,12 +127,15 @@ class PrivateScore:
 
     def rows(self) -> list[tuple[str, str, str]]:
         """Return name, value and interval of every number, as texts for a table."""
-        metric = METRICS[self.metric]
-        ends = (np.ravel(part).tolist() for part in (self.value, *self.interval))
+        names, digits = [self.metric], 3
+        if np.ndim(self.value):
+            labels, digits = self.classes, 0
+            names = [f"{true}, predicted {said}" for true in labels for said in labels]
+        parts = (np.ravel(part).tolist() for part in (self.value, *self.interval))
+        texts = ([f"{number:.{digits}f}" for number in part] for part in parts)
         return [
-            (name, numbers[0], f"{numbers[1]} to {numbers[2]}")
-            for name, *each in zip(metric.rows(self), *ends, strict=True)
-            for numbers in [[f"{end:.{metric.digits}f}" for end in each]]
+            (name, value, f"{low} to {high}")
+            for name, value, low, high in zip(names, *texts, strict=True)
         ]
 
     def to_dict(self) -> dict[str, Any]:
@@ -198,25 +198,6 @@ class PrivateScore:
                 "noise is too large. Use more records or a larger epsilon."
             )
         return "\n".join(said)
-
-    def display(self) -> RocCurveDisplay | ConfusionMatrixDisplay | CalibrationDisplay:
-        """Return the display of scikit-learn for this score, whose ``plot`` draws with matplotlib.
-
-        Returns
-        -------
-        RocCurveDisplay, ConfusionMatrixDisplay or CalibrationDisplay
-            For a calibration curve, with the bins for which the counts carry information.
-
-        Raises
-        ------
-        ValueError
-            For other metrics, which are single numbers.
-        """
-        draw = METRICS[self.metric].display
-        if draw is None:
-            raise ValueError(f"metric={self.metric!r} is one number: there is nothing to draw")
-        display: RocCurveDisplay | ConfusionMatrixDisplay | CalibrationDisplay = draw(self)
-        return display
 
 
 def _to_plain(value: Any) -> Any:
@@ -287,9 +268,9 @@ def private_score(
     ----------
     model : fitted classifier
         Model with ``classes_`` and ``predict``; for ``"roc_auc"`` and ``"average_precision"`` with
-        ``predict_proba`` or ``decision_function``, for ``"brier"``, ``"log_loss"`` and
-        ``"calibration_curve"`` with ``predict_proba``. It may be a pipeline. ``classes_`` may be in
-        any order. A predicted label that is not in ``classes_`` counts as a wrong prediction.
+        ``predict_proba`` or ``decision_function``, for ``"brier"`` and ``"log_loss"`` with
+        ``predict_proba``. It may be a pipeline. ``classes_`` may be in any order. A predicted label
+        that is not in ``classes_`` counts as a wrong prediction.
     X : array-like of shape (n_samples, n_features), or in chunks
         Records that the model was not fitted to, of any type that the model accepts. Chunks
         (``docs/scaling.md``) of dask or of :mod:`dp_halfspace.datasets` are read once per metric.
@@ -298,8 +279,7 @@ def private_score(
         an array.
     metric : str or list of str, default="accuracy"
         ``"accuracy"``, ``"balanced_accuracy"`` (mean of the recalls), ``"confusion_matrix"``,
-        ``"roc_auc"`` or ``"auc"`` (two classes; with the curve), ``"calibration_curve"`` (two
-        classes; share of positives in bins of the probability), ``"brier"`` (half the squared
+        ``"roc_auc"`` or ``"auc"`` (two classes; with the curve), ``"brier"`` (half the squared
         distance between probabilities and truth, in [0, 1]; for two classes equal to
         scikit-learn's), ``"log_loss"`` (natural logarithms; the loss of a record is clipped at 5),
         and for two classes, the second of the sorted ones being positive, ``"recall"``,
@@ -332,7 +312,6 @@ def private_score(
         distinguished only if one of these is between them. None takes multiples of 0.5 in log-odds
         from -8 to 8 for probabilities. For other scores, None takes steps of at least a third of
         the width of their distribution; width and centre are estimated with 4 % of the budget.
-        For ``"calibration_curve"`` the inner borders of the bins, by default multiples of 0.1.
     random_state : int or None, default=None
         None draws the noise from the operating system. An int repeats the noise on any machine, and
         raises `PrivacyWarning`: anyone who knows it can subtract the noise.
@@ -392,8 +371,8 @@ def private_score(
             raise ValueError("metric is an empty list: name at least one metric")
         for name in metrics:
             check_values(_CONSTRAINTS, {"metric": name, **budget}, "private_score")
-        if thresholds is not None and all(METRICS[name].borders is None for name in metrics):
-            users = ", ".join(name for name, each in METRICS.items() if each.borders is not None)
+        if thresholds is not None and not any(METRICS[name].has_cells for name in metrics):
+            users = ", ".join(name for name, each in METRICS.items() if each.has_cells)
             raise ValueError(f"thresholds has no effect on {metric!r}: it is for {users}")
         data = _check_held_out(model, X, y, metrics, groups)
         if by is not None or by_values is not None:
@@ -498,7 +477,7 @@ class _Job:
         - Proof: ``docs/proofs/metrics.md``, sections 1 to 3.
         """
         metric, borders = METRICS[self.names[0]], self.borders
-        if metric.borders is not None and borders is None:
+        if metric.has_cells and borders is None:
             borders = cells_between(self._quartiles(values, data, permit))
         cells = Cells(len(data.classes), borders, data.people, data.n_groups)
         if data.group is None:
@@ -543,14 +522,17 @@ def _score(
     )
     largest = metric.largest if math.isfinite(metric.largest) else float(released.n)
     value, low, high = _plain(within_range(metric.estimate(released), largest))
+    points = None
+    if metric.curve is not None and borders is not None:
+        points = metric.curve(released.counts, borders)
     return PrivateScore(
         name,
         value,
         (low, high),
         record,
         classes,
-        None if metric.curve is None else metric.curve(released.counts, borders, value),
-        None if metric.thresholds is None else metric.thresholds(borders),
+        None if points is None else points[:2],
+        None if points is None else points[2],
         None if metric.by_class is None else _plain(majority_share(metric.by_class(released))),
     )
 
@@ -595,8 +577,8 @@ def _jobs(
         # Metrics of the same counts of the same outcomes are decided by one release.
         tables.setdefault((METRICS[name].tally, METRICS[name].outcome), []).append(name)
     firsts = [METRICS[names[0]] for names in tables.values()]
-    borders = [None if m.borders is None else m.borders(model, thresholds) for m in firsts]
-    learns = [m.borders is not None and b is None for m, b in zip(firsts, borders, strict=True)]
+    borders = [score_borders(model, thresholds) if m.has_cells else None for m in firsts]
+    learns = [m.has_cells and b is None for m, b in zip(firsts, borders, strict=True)]
     part = Budget.of(epsilon, 0.0).equal_parts(len(firsts))
     place: ExponentialChoice | NoNoise | None = None
     share = max(_PLACE / (n * part.epsilon), _LEAST_SHARE)
