@@ -3529,22 +3529,6 @@ MUTANTS = [
         ),
     ),
     *of(
-        "inspection/card.py",
-        "tests/inspection/test_report.py",
-        (
-            "privacy_report",
-            "name in _WITHHELD and value is not None",
-            'name == "ledger" and value is not None',
-            "test_seed_and_ledger_are_given_and_not_shown",
-        ),
-        (
-            "privacy_report",
-            "name in _WITHHELD and value is not None",
-            'name == "random_state" and value is not None',
-            "test_seed_and_ledger_are_given_and_not_shown",
-        ),
-    ),
-    *of(
         "inspection/coefficients.py",
         "tests/inspection/test_units.py",
         (
