@@ -35,12 +35,9 @@ class Part:
         check_text("name", self.name)
         if (self.fixed_by is None) == (self.n_records is None):
             raise ValueError(
-                "state how records are assigned to parts, by exactly one of fixed_by and "
-                "n_records. fixed_by names the public fact that determines the part and remains "
-                "when the record is replaced (the site or the year of collection). n_records is "
-                "the number of all records of the data set, if the cells of a record determine its "
-                "part; every release about a part must then read all of them, those of other parts "
-                "with weight zero"
+                "state how records are assigned to parts, by exactly one of fixed_by (a public "
+                "fact, such as the site) and n_records (the number of all records, if the cells of "
+                "a record decide and every release about a part reads all of them)"
             )
         if self.fixed_by is not None:
             check_text("fixed_by", self.fixed_by)

@@ -199,16 +199,6 @@ class _SqlTransaction:
 _connected = threading.RLock()
 
 
-def _before_fork() -> None:
-    """Wait until no other thread has a connection."""
-    _connected.acquire()
-
-
-def _after_fork() -> None:
-    """Let the threads of the parent continue."""
-    _connected.release()
-
-
 def _free_in_child() -> None:
     """Make a new lock in a forked child, where the thread that holds the old one does not exist."""
     global _connected  # noqa: PLW0603 - a lock cannot be freed for somebody else
@@ -216,8 +206,11 @@ def _free_in_child() -> None:
 
 
 if hasattr(os, "register_at_fork"):
+    # The name is looked up at each fork, because a child replaces the lock.
     os.register_at_fork(
-        before=_before_fork, after_in_parent=_after_fork, after_in_child=_free_in_child
+        before=lambda: _connected.acquire(),  # noqa: PLW0108
+        after_in_parent=lambda: _connected.release(),  # noqa: PLW0108
+        after_in_child=_free_in_child,
     )
 
 

@@ -257,7 +257,7 @@ def test_the_text_of_a_ledger_charges_the_whole():
 def test_how_records_come_to_parts_must_be_stated():
     ledger = PrivacyLedger(epsilon=1.0, delta=0.0)
     for rule in ({}, {"fixed_by": "site", "n_records": 9}):
-        with pytest.raises(ValueError, match="exactly one of fixed_by and n_records"):
+        with pytest.raises(ValueError, match="by exactly one of fixed_by"):
             ledger.part("north", **rule)
     for rule, name in (({"fixed_by": " "}, "fixed_by"), ({"n_records": 0}, "n_records")):
         with pytest.raises(ValueError, match=f"{name} must be"):
