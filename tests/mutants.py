@@ -3968,9 +3968,9 @@ MUTANTS = [
             "test_entries_are_composed_by_their_profiles",
         ),
         (
-            "_before_fork",
-            "_connected.acquire()",
-            "pass",
+            "",
+            "before=lambda: _connected.acquire()",
+            "before=lambda: None",
             "test_a_ledger_in_memory_refuses_other_processes",
         ),
         (
