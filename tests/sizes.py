@@ -174,9 +174,6 @@ REFUSED: dict[str, Callable[[Book], Any]] = {
     "pairs of 100 classes in 10,000 groups": lambda book: scored(
         book, 100, by=Y, by_values=range(10_000)
     ),
-    "10^5 thresholds": lambda book: scored(
-        book, metric="roc_auc", thresholds=np.linspace(-1.0, 1.0, 10**5)
-    ),
     "10^5 simulated classes": lambda book: plan_accuracy(6000, 12, 10**5, [1.0], reference=0.5),
     "10^12 numbers": lambda book: make_halfspace(10**10, 100, margin=0.1),
     "curves of 5000 classes": lambda book: EffectsDisplay.from_estimator(

@@ -52,10 +52,8 @@ class Cells:
         return None if self.people is None else self.people.weights_for(self.largest)
 
 
-def score_borders(model: Any, given: ArrayLike | None) -> FloatArray | None:
+def score_borders(model: Any) -> FloatArray | None:
     """Return the public borders of the cells of scores; None if they are to be learnt."""
-    if given is not None:
-        return checked_borders(given)
     return HALF_LOG_ODDS if hasattr(model, "predict_proba") else None
 
 

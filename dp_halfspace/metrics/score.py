@@ -222,7 +222,6 @@ class _Options(TypedDict, total=False):
     delta: float | str
     groups: Any
     by_values: Sequence[Any] | None
-    thresholds: ArrayLike | None
     random_state: int | None
     ledger: Any
 
@@ -258,7 +257,6 @@ def private_score(
     groups: Any = None,
     by: Any = None,
     by_values: Sequence[Any] | None = None,
-    thresholds: ArrayLike | None = None,
     random_state: int | None = None,
     ledger: Any = None,
 ) -> PrivateScore | PrivateGroupScore | list[PrivateScore] | list[PrivateGroupScore]:
@@ -279,8 +277,10 @@ def private_score(
         an array.
     metric : str or list of str, default="accuracy"
         ``"accuracy"``, ``"balanced_accuracy"`` (mean of the recalls), ``"confusion_matrix"``,
-        ``"roc_auc"`` or ``"auc"`` (two classes; with the curve), ``"brier"`` (half the squared
-        distance between probabilities and truth, in [0, 1]; for two classes equal to
+        ``"roc_auc"`` or ``"auc"`` (two classes; with the curve; scores are rounded to multiples of
+        0.5 in log-odds or, if there are no probabilities, to steps of at least a third of the width
+        of their distribution, which takes 4 % of the budget to estimate), ``"brier"`` (half the
+        squared distance between probabilities and truth, in [0, 1]; for two classes equal to
         scikit-learn's), ``"log_loss"`` (natural logarithms; the loss of a record is clipped at 5),
         and for two classes, the second of the sorted ones being positive, ``"recall"``,
         ``"precision"``, ``"f1"`` and ``"average_precision"``. The metrics of a list have equal
@@ -307,11 +307,6 @@ def private_score(
         group, the last one, named ``"other"``. Values are compared by their canonical texts: 1, 1.0
         and ``"1"`` are equal, because the type in which a file stores a value may depend on its
         other rows.
-    thresholds : array-like of increasing floats or None, default=None
-        PUBLIC thresholds. For ``"roc_auc"`` and ``"average_precision"``, two scores are
-        distinguished only if one of these is between them. None takes multiples of 0.5 in log-odds
-        from -8 to 8 for probabilities. For other scores, None takes steps of at least a third of
-        the width of their distribution; width and centre are estimated with 4 % of the budget.
     random_state : int or None, default=None
         None draws the noise from the operating system. An int repeats the noise on any machine, and
         raises `PrivacyWarning`: anyone who knows it can subtract the noise.
@@ -334,7 +329,7 @@ def private_score(
     -----
     **Privacy.** (epsilon, delta)-differentially private in the held-out records, under replace-one
     adjacency, of a record or, with `groups`, of a person with any number of records. Public: their
-    number, or that of people, ``model.classes_``, `thresholds` and every other argument. Private:
+    number, or that of people, ``model.classes_`` and every other argument. Private:
     everything else, class counts included. The model must be public or itself private, and must
     predict each record independently of the others, as all models of this package do. Its output,
     warnings and error messages are dropped, because they may be about a single record; that it
@@ -371,9 +366,6 @@ def private_score(
             raise ValueError("metric is an empty list: name at least one metric")
         for name in metrics:
             check_values(_CONSTRAINTS, {"metric": name, **budget}, "private_score")
-        if thresholds is not None and not any(METRICS[name].has_cells for name in metrics):
-            users = ", ".join(name for name, each in METRICS.items() if each.has_cells)
-            raise ValueError(f"thresholds has no effect on {metric!r}: it is for {users}")
         data = _check_held_out(model, X, y, metrics, groups)
         if by is not None or by_values is not None:
             group = _groups_of(by, by_values, X, data, metrics)
@@ -386,13 +378,6 @@ def private_score(
                 f"a table of {n_counts} noisy counts, of all pairs of classes,",
                 "choose another metric, or fewer groups",
             )
-        if thresholds is not None:
-            n_pairs = (np.size(thresholds) + 1) ** 2
-            refuse_beyond_memory(
-                _COPIES * NUMBER_BYTES * n_pairs,
-                f"an interval from {n_pairs} pairs of cells of scores",
-                "state fewer thresholds",
-            )
         epsilon, delta = float(epsilon), resolved_delta(delta, data.n)
         if groups is not None and delta == 0 and math.isfinite(epsilon):
             raise ValueError(
@@ -402,7 +387,7 @@ def private_score(
 
         def plan(epsilon: float) -> tuple[list[_Job], PrivacyRecord]:
             """Fix every public number of a call with this epsilon."""
-            jobs = _jobs(tables, model, thresholds, n=data.n, epsilon=epsilon, delta=delta)
+            jobs = _jobs(tables, model, n=data.n, epsilon=epsilon, delta=delta)
             values = {} if by_values is None else {"by_values": [str(each) for each in by_values]}
             record = PrivacyRecord(
                 epsilon=epsilon,
@@ -565,7 +550,6 @@ def _groups_of(
 def _jobs(
     metrics: Sequence[str],
     model: Any,
-    thresholds: ArrayLike | None,
     *,
     n: int,
     epsilon: float,
@@ -577,7 +561,7 @@ def _jobs(
         # Metrics of the same counts of the same outcomes are decided by one release.
         tables.setdefault((METRICS[name].tally, METRICS[name].outcome), []).append(name)
     firsts = [METRICS[names[0]] for names in tables.values()]
-    borders = [score_borders(model, thresholds) if m.has_cells else None for m in firsts]
+    borders = [score_borders(model) if m.has_cells else None for m in firsts]
     learns = [m.has_cells and b is None for m, b in zip(firsts, borders, strict=True)]
     part = Budget.of(epsilon, 0.0).equal_parts(len(firsts))
     place: ExponentialChoice | NoNoise | None = None

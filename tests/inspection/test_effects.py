@@ -187,7 +187,7 @@ def test_a_band_is_that_of_repeated_noise(n_classes):
         inner.coef_axis_std_error_ *= 0.01
         display = EffectsDisplay.from_estimator(model)
         rng, found = np.random.default_rng(1), []
-        for _ in range(100):
+        for _ in range(50):
             noise = rng.standard_normal(inner.coef_.shape) * inner.coef_axis_std_error_
             if n_classes > 2:
                 # The noise of all classes has the sum zero.

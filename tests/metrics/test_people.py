@@ -17,7 +17,7 @@ from dp_halfspace.data.people import People
 from dp_halfspace.metrics import METRICS, _tallies, private_score
 from tests.conftest import separated
 from tests.metrics.problem import Known, records
-from tests.metrics.test_score import CURVES, LOSSES, Scores, Table, every_metric
+from tests.metrics.test_score import LOSSES, Scores, Table, every_metric
 from tests.releases import record_releases
 from tests.support import Book
 
@@ -72,9 +72,8 @@ def largest_move(metric, trials=12):
             owner = np.repeat(np.arange(5), [len(y) for _, y in persons])
             with record_releases() as releases:
                 private_score(
-                    Table(), rows[:, None], labels, metric=metric, groups=owner, delta=1e-6,
-                    thresholds=[0.1, 0.5, 0.9] if metric in CURVES else None,
-                )  # fmt: skip
+                    Table(), rows[:, None], labels, metric=metric, groups=owner, delta=1e-6
+                )
             found.append(releases[-1])
         gap = np.linalg.norm((found[0].value - found[1].value).ravel())
         largest = max(largest, gap / found[0].mechanism.sensitivity)
