@@ -3543,7 +3543,12 @@ MUTANTS = [
             "",
             "test_a_median_may_be_too_small_and_a_date_has_no_size",
         ),
-        ("check_units", "usual / _SMALL", "usual", "test_smaller_units_are_named_though_near_zero"),
+        (
+            "check_units",
+            "usual / _SMALLER_BY",
+            "usual",
+            "test_smaller_units_are_named_though_near_zero",
+        ),
     ),
     *of(
         "inspection/coefficients.py",
@@ -3682,20 +3687,20 @@ MUTANTS = [
         ("Cap.holds", "<= epsilon", "< epsilon", "test_a_cap_of_no_delta_is_a_sum"),
         (
             "Cap.holds",
-            "self.delta * (1.0 + _DELTA_SLACK)",
+            "self.delta * (1.0 + _CAP_DELTA_SLACK)",
             "2.0 * self.delta",
             "test_an_adaptive_cap_refuses_that_choice",
         ),
         (
             "",
-            "_EPSILON_SLACK = 2.0**-40",
-            "_EPSILON_SLACK = 2.0**-10",
+            "_CAP_EPSILON_SLACK = 2.0**-40",
+            "_CAP_EPSILON_SLACK = 2.0**-10",
             "test_what_remains_is_what_is_accepted",
         ),
         (
             "",
-            "_DELTA_SLACK = 2.0**-37",
-            "_DELTA_SLACK = 2.0**-7",
+            "_CAP_DELTA_SLACK = 2.0**-37",
+            "_CAP_DELTA_SLACK = 2.0**-7",
             "test_what_remains_is_what_is_accepted",
         ),
         ("", "math.sqrt(0.5 * math.pi)", "1.0", "test_adaptive_trees_never_pass_an_adaptive_cap"),
@@ -4118,7 +4123,7 @@ MUTANTS = [
         ),
         (
             "HeldOut.outcomes",
-            "call_silently(lambda: self._outcomes(outcome, model), _FAILED)",
+            "call_silently(lambda: self._outcomes(outcome, model), _MODEL_FAILED)",
             "self._outcomes(outcome, model)",
             "test_what_a_model_says_of_a_record_is_dropped",
         ),

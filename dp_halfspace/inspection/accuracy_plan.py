@@ -36,17 +36,17 @@ if TYPE_CHECKING:
 # means differ more in directions of larger variance.
 _FREEDOM = 5.0
 # Error of plans on public tables (docs/evidence/planning.md). It is part of every spread.
-_MISFIT = 0.01
+_PLAN_ERROR = 0.01
 # An accuracy that is closer to the majority class determines no ranking: with a difference of 0,
 # the area on simulated tables varies by .15.
 _LEAST_GAIN = 0.02
 # Largest number of simulated rows: the first number, or the second times the number of columns if
 # that is more. Instead of simulating further rows, the noise is reduced.
-_ROWS = 4000
+_SIMULATED_ROWS = 4000
 _ROWS_PER_COLUMN = 40
 # Number of rows on which an accuracy is measured, and largest number of simulated columns.
 _TEST_ROWS = 4000
-_MOST_COLUMNS = 3000
+_MOST_SIMULATED_COLUMNS = 3000
 # Range and accuracy of the search for the logarithm of the distance between the class means.
 _LOG_DISTANCES = -6.0, 8.0
 _LOG_DISTANCE_TOLERANCE = 0.01
@@ -250,7 +250,7 @@ def plan_accuracy(
     )
     (accuracy, area), (spread, area_spread) = (
         np.moveaxis(found, -1, 0).tolist()
-        for found in (scores.mean(axis=0), np.hypot(scores.std(axis=0, ddof=1), _MISFIT))
+        for found in (scores.mean(axis=0), np.hypot(scores.std(axis=0, ddof=1), _PLAN_ERROR))
     )
     return AccuracyPlan(
         tuple(budgets),
@@ -287,12 +287,12 @@ def _checked_distribution(
 ) -> _TableDistribution:
     """Refuse sizes that cannot be simulated, and impossible accuracies."""
     d, k = checked_size("n_features", n_features), checked_size("n_classes", n_classes)
-    if k < 2 or d > _MOST_COLUMNS:
+    if k < 2 or d > _MOST_SIMULATED_COLUMNS:
         raise ValueError(
-            f"simulated tables have 2 classes or more and at most {_MOST_COLUMNS} columns, got "
-            f"{k} and {d}"
+            f"simulated tables have 2 classes or more and at most {_MOST_SIMULATED_COLUMNS} "
+            f"columns, got {k} and {d}"
         )
-    n_rows = max(_ROWS, _ROWS_PER_COLUMN * d) + _TEST_ROWS
+    n_rows = max(_SIMULATED_ROWS, _ROWS_PER_COLUMN * d) + _TEST_ROWS
     refuse_beyond_memory(
         # Scores, their steps in blocks, and the inner products of the means of all pairs.
         2.0 * NUMBER_BYTES * (n_rows + k) * k,
@@ -334,7 +334,7 @@ class _Table:
 def _simulate(n_samples: int, of: _TableDistribution, rng: np.random.Generator) -> _Table:
     """Draw a table on which the best linear scores have the accuracy of a distribution."""
     d, k = of.n_features, of.n_classes
-    n = min(n_samples, max(_ROWS, _ROWS_PER_COLUMN * d))
+    n = min(n_samples, max(_SIMULATED_ROWS, _ROWS_PER_COLUMN * d))
     deviation = np.sqrt(1.0 / np.arange(1, d + 1))
     deviation *= math.sqrt(d) / np.linalg.norm(deviation)
     means = rng.normal(size=(d, k)) * deviation[:, None]

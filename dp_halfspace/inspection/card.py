@@ -27,6 +27,7 @@ from dp_halfspace._html import page, printable, table
 from dp_halfspace.estimators._operating_point import OperatingPoint
 from dp_halfspace.estimators._outlook import Outlook
 from dp_halfspace.estimators.base import PrivateClassifier
+from dp_halfspace.inspection._drawing import PANELS_IN_A_ROW
 from dp_halfspace.inspection.coefficients import natural_coefficients
 from dp_halfspace.inspection.effect_displays import (
     MOST_SHOWN,
@@ -38,9 +39,8 @@ from dp_halfspace.ledger.ledger import PrivacyLedger, write_text
 from dp_halfspace.preprocessing.scalers import ReleasedScaler
 from dp_halfspace.privacy.record import SHOWN_RATES, PrivacyRecord, rounded_text
 
-# Number of columns whose effects are shown, largest effects first, and of plots in one row.
+# Number of columns whose effects are shown, largest effects first.
 _MOST_CURVES = 24
-_CURVES_IN_A_ROW = 3
 # Squared correlation with the score below which the effects of single columns are not shown.
 _LEAST_EXPLAINED = 0.3
 # Mark of a coefficient whose sign the noise may have decided.
@@ -428,7 +428,7 @@ def _curves(display: EffectsDisplay, model: Any) -> str:
     n_drawn = len(display.columns)
     file = io.StringIO()
     with rc_context({"svg.fonttype": "none", "svg.hashsalt": "card", "font.size": 8}):
-        figure = Figure(figsize=(9, 2.4 * -(-n_drawn // _CURVES_IN_A_ROW)), layout="constrained")
+        figure = Figure(figsize=(9, 2.4 * -(-n_drawn // PANELS_IN_A_ROW)), layout="constrained")
         display.plot(figure=figure)
         figure.savefig(file, format="svg", transparent=True, metadata={"Date": None})
     drawing = file.getvalue()

@@ -19,8 +19,8 @@ from dp_halfspace.privacy.events import Either, Event, Exponential, Gaussian, Pu
 
 # A cap of 1 admits ten releases of .1, although the floats add up to slightly more. The tolerance
 # is far below any meaningful difference of epsilon, and above the rounding error of a record.
-_EPSILON_SLACK = 2.0**-40
-_DELTA_SLACK = 2.0**-37
+_CAP_EPSILON_SLACK = 2.0**-40
+_CAP_DELTA_SLACK = 2.0**-37
 # A pure DP release of size e costs at most as much as Gaussian noise of mu = sqrt(pi / 2) e, an
 # exponential mechanism at most as much as half of it; rounded up. Section 9, lemma 6.
 _MU_OF_PURE = math.sqrt(0.5 * math.pi) * UP
@@ -40,11 +40,11 @@ class Cap:
 
     def holds(self, events: Sequence[Event]) -> bool:
         """Whether a list of events is within the cap."""
-        events, epsilon = self._events_to_compare(events), self.epsilon * (1.0 + _EPSILON_SLACK)
+        events, epsilon = self._events_to_compare(events), self.epsilon * (1.0 + _CAP_EPSILON_SLACK)
         if self.delta == 0.0:
             # A sum; the delta of releases beyond it is of no interest.
             return accounting.epsilon(events, 0.0) <= epsilon
-        return accounting.delta(events, epsilon) <= self.delta * (1.0 + _DELTA_SLACK)
+        return accounting.delta(events, epsilon) <= self.delta * (1.0 + _CAP_DELTA_SLACK)
 
     def spent(self, events: Sequence[Event], delta: float) -> float:
         """Epsilon of a list of events by the rule of this cap, rounded up."""
@@ -59,7 +59,7 @@ class Cap:
             return events
         # A pure DP list whose sum is within the cap uses nothing of delta.
         pure = _as_pure(events)
-        if pure <= self.epsilon * (1.0 + _EPSILON_SLACK):
+        if pure <= self.epsilon * (1.0 + _CAP_EPSILON_SLACK):
             return [Pure(pure)]
         return [Gaussian(_as_gaussian(events))]
 

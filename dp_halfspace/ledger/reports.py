@@ -20,8 +20,8 @@ from dp_halfspace.privacy.events import Gaussian, Pure
 from dp_halfspace.privacy.profiles import gdp_mu
 from dp_halfspace.privacy.record import NEIGHBOURS, PrivacyRecord, rounded_text
 
-_ABOUT = ("number", "time", "estimator", "purpose", "part")
-_CSV_HEADER = (*_ABOUT, "epsilon", "delta", "noise", "events")
+_STATED = ("number", "time", "estimator", "purpose", "part")
+_CSV_HEADER = (*_STATED, "epsilon", "delta", "noise", "events")
 
 
 def describe_state(account: Account, spending: Spending, n_entries: int, part: Part | None) -> str:
@@ -103,7 +103,7 @@ def table_of(entries: Sequence[LedgerEntry]) -> str:
     lines = csv.writer(out, lineterminator="\n")
     lines.writerow(_CSV_HEADER)
     for entry in entries:
-        record, stated = entry.record, (getattr(entry, name) for name in _ABOUT)
+        record, stated = entry.record, (getattr(entry, name) for name in _STATED)
         events = "; ".join(event.describe() for event in record.events)
         line = (*stated, record.epsilon, record.delta, record.noise, events)
         lines.writerow("" if cell is None else csv_cell(cell) for cell in line)

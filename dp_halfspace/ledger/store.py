@@ -39,7 +39,7 @@ COMPANIONS = ("-journal", "-wal", "-shm")
 _NAME_CHECKS = 100
 _TERM_NAMES = {"id", "dataset", "adjacency", "adaptive", "epsilon", "delta"}
 # A message of SQLite may quote a damaged name that is not valid text.
-_UNREADABLE = (sqlite3.Error, UnicodeDecodeError)
+_SQLITE_ERRORS = (sqlite3.Error, UnicodeDecodeError)
 _SCHEMA = """
 CREATE TABLE account (
     terms TEXT NOT NULL, digest TEXT NOT NULL, last INTEGER NOT NULL, head TEXT NOT NULL
@@ -255,7 +255,7 @@ class FileStore(_HasTerms):
             # A term that is unknown here may promise something.
             is_whole = is_whole and set(terms) == _TERM_NAMES
             check_terms(**terms)
-        except (*_UNREADABLE, ValueError, TypeError) as error:
+        except (*_SQLITE_ERRORS, ValueError, TypeError) as error:
             raise ValueError(f"the ledger {path} is damaged, or cannot be read") from error
         if not is_whole:
             raise ValueError(f"the ledger {path} is damaged, or of a newer version")
@@ -322,7 +322,7 @@ class FileStore(_HasTerms):
                         f"the file of the ledger {self.handle} was replaced while it was in use, "
                         "so nothing is released"
                     )
-        except _UNREADABLE as error:
+        except _SQLITE_ERRORS as error:
             raise BudgetError(
                 f"the ledger {self.path} cannot be used, so nothing is released: {error}"
             ) from error

@@ -29,17 +29,17 @@ Curve = tuple[FloatArray, FloatArray, FloatArray]
 
 # Share of a normal distribution within the limit: 95 %, and one more for what is approximate.
 _INSIDE = 0.96
-_LIMIT = float(ndtri(0.5 + 0.5 * _INSIDE))
+_DEVIATIONS = float(ndtri(0.5 + 0.5 * _INSIDE))
 # Standard deviations that the noisy count of the records in no listed group must exceed.
 OUT_OF_NOISE = 3.0
 # Standard deviations that the noisy count of the records above a threshold must exceed.
 _SEEN = 2.0
 # An estimate with a wider interval, before it is cut at the range, is taken for unknown.
-WIDE = 1.0
+UNKNOWN_WIDTH = 1.0
 # Ends are sought so far beyond the range [0, 1], and found to 1e-7.
 _BEYOND = 0.5
 _HALVINGS = 24
-_TINY = np.finfo(np.float64).tiny
+_SMALLEST_VARIANCE = np.finfo(np.float64).tiny
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +53,7 @@ class Released:
     # Counts that were moved until their total is n: their errors add up to zero.
     adds_up: bool = False
     # Deviations on each side of an interval; an array has those of the lower and of the upper end.
-    limit: Any = _LIMIT
+    limit: Any = _DEVIATIONS
 
     def divided_by(self, unit: float) -> Released:
         """Return counts divided by the unit that they are multiples of."""
@@ -108,7 +108,10 @@ def _invert(
 
 def _limit(sampling: Any, noise: Any, released: Released) -> Any:
     """Return the limit of a statistic from the variances of its sampling and of its noise terms."""
-    variance, limit = np.maximum(sampling, 0.0) + noise.sum(axis=-1) + _TINY, released.limit
+    variance, limit = (
+        np.maximum(sampling, 0.0) + noise.sum(axis=-1) + _SMALLEST_VARIANCE,
+        released.limit,
+    )
     if released.is_laplace:
         # The quantile of one Laplace variable, if there is nothing else.
         tail = -np.log(2.0 * ndtr(-limit)) / math.sqrt(2.0) - limit
@@ -132,7 +135,7 @@ def _limit_at_fit(
         # The second step has the variances of the counts from the first one.
         for _ in range(2):
             pull = (np.maximum(fitted, 0.0) + v) * slopes
-            scale = statistic / ((pull * slopes).sum(axis=-1) + _TINY)
+            scale = statistic / ((pull * slopes).sum(axis=-1) + _SMALLEST_VARIANCE)
             fitted = counts - scale[..., None] * pull
             slopes = slopes_at(fitted, p)
         sampling = (np.maximum(fitted, 0.0) * slopes**2).sum(axis=-1)
@@ -211,7 +214,7 @@ def mean_loss(released: Released) -> Estimate:
     inner = np.clip(inner, 0.0, n * mean * (1.0 - mean))
 
     def deviation(p: Any, _: Any) -> Any:
-        part = np.minimum(p / np.maximum(mean, _TINY), 1.0)
+        part = np.minimum(p / np.maximum(mean, _SMALLEST_VARIANCE), 1.0)
         return _limit(n * p * (1.0 - p) - part * inner, noise, losses)
 
     return _invert(total, float(n), deviation)
@@ -270,7 +273,7 @@ def _mean_of_rows(released: Released, own: FloatArray) -> Estimate:
     center, *ends = _by_row(released, own)
     # An unknown row balances no error of the others, so that each of them has to be covered.
     _, *careful = _by_row(released.at_once(k), own)
-    is_known = ends[1] - ends[0] < WIDE
+    is_known = ends[1] - ends[0] < UNKNOWN_WIDTH
     low, high = np.where(is_known.all(axis=-1, keepdims=True), ends, careful)
     # Standard deviations of independent estimates add up in squares, separately on each side. An
     # estimate that noise takes out of the range is not cut: its error is part of the sum.
@@ -337,7 +340,7 @@ def average_precision(released: Released) -> Estimate:
         np.stack([low, high]),
         total,
         _limit_at_fit(released.flat, slopes_at),
-        center=value / np.maximum(total, _TINY),
+        center=value / np.maximum(total, _SMALLEST_VARIANCE),
         beyond=0.0,
     )
 

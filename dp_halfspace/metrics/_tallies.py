@@ -30,8 +30,8 @@ HALF_LOG_ODDS = expit(np.linspace(-8.0, 8.0, 33))
 _WIDTHS = np.sinh(np.linspace(-4.2, 4.2, 33))
 # Candidates for the quartiles of such scores; the quartiles of a normal distribution are 1.35
 # standard deviations apart.
-_SIZES = 2.0 ** (np.arange(-24 * 128, 32 * 128 + 1) / 128.0)
-PLACES = np.concatenate([-_SIZES[::-1], [0.0], _SIZES])
+_PLACE_SIZES = 2.0 ** (np.arange(-24 * 128, 32 * 128 + 1) / 128.0)
+PLACES = np.concatenate([-_PLACE_SIZES[::-1], [0.0], _PLACE_SIZES])
 _QUARTILES = 1.35
 
 
@@ -81,7 +81,7 @@ def places(counts: NDArray[np.float64], n: int) -> NDArray[np.float64]:
 
 def cells_between(ends: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return borders of cells for scores whose quartiles were released, in any order."""
-    width = np.ptp(ends) + 2.0**-8 * np.abs(ends).max() + _SIZES[0]
+    width = np.ptp(ends) + 2.0**-8 * np.abs(ends).max() + _PLACE_SIZES[0]
     borders: NDArray[np.float64] = ends.mean() + width / _QUARTILES * _WIDTHS
     return borders
 

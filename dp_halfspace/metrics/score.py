@@ -59,9 +59,9 @@ if TYPE_CHECKING:
 # Share of epsilon for one quartile of scores of unknown scale, times n epsilon.
 _PLACE = 150.0
 # Smallest value of this share.
-_LEAST_SHARE = 0.04
+_LEAST_PLACE_SHARE = 0.04
 # If the share would exceed this, the quartiles are assumed to be -1 and 1.
-_LARGEST_SHARE = 0.25
+_LARGEST_PLACE_SHARE = 0.25
 
 
 @dataclass(frozen=True, eq=False)
@@ -418,14 +418,14 @@ def private_score(
         else:
             scores = [_score(name, jobs, releases, record, data.classes) for name in metrics]
         return scores[0] if isinstance(metric, str) else scores
-    raise OutOfMemory(_SHORTAGE)
+    raise OutOfMemory(_SHORTAGE_OF_SCORES)
 
 
 _CONSTRAINTS = {"metric": [StrOptions(set(METRICS))], **BUDGET}
 _TABLE_OF_GROUPS = "confusion_matrix"
 # Number of arrays of the size of a table of counts: with its noise, and with its intervals.
 _COPIES = 10
-_SHORTAGE = (
+_SHORTAGE_OF_SCORES = (
     "there is not enough memory for this score: give fewer records, or records in chunks, as dask "
     "arrays or by dp_halfspace.datasets.in_chunks. What a ledger was charged remains charged"
 )
@@ -565,10 +565,10 @@ def _jobs(
     learns = [m.has_cells and b is None for m, b in zip(firsts, borders, strict=True)]
     part = Budget.of(epsilon, 0.0).equal_parts(len(firsts))
     place: ExponentialChoice | NoNoise | None = None
-    share = max(_PLACE / (n * part.epsilon), _LEAST_SHARE)
+    share = max(_PLACE / (n * part.epsilon), _LEAST_PLACE_SHARE)
     if any(learns) and math.isinf(epsilon):
         place = NoNoise()
-    elif any(learns) and share <= _LARGEST_SHARE:
+    elif any(learns) and share <= _LARGEST_PLACE_SHARE:
         # A record moves the number of scores up to a candidate by at most one:
         # `docs/proofs/metrics.md`, section 2.
         place = ExponentialChoice(1.0, share * part.epsilon)

@@ -76,7 +76,7 @@ def test_many_rows_are_stood_for_by_less_noise(monkeypatch, delta, epsilon):
 
     scaled = planned(9000)
     assert planned(10**12) == pytest.approx(0.85, abs=0.03)
-    monkeypatch.setattr(accuracy_plan, "_ROWS", 9000)
+    monkeypatch.setattr(accuracy_plan, "_SIMULATED_ROWS", 9000)
     assert planned(9000) == pytest.approx(scaled, abs=0.04)
 
 
