@@ -3689,7 +3689,7 @@ MUTANTS = [
             "Cap.holds",
             "self.delta * (1.0 + _CAP_DELTA_SLACK)",
             "2.0 * self.delta",
-            "test_an_adaptive_cap_refuses_that_choice",
+            "test_what_remains_is_what_is_accepted",
         ),
         (
             "",

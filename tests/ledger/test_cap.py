@@ -278,6 +278,8 @@ def test_a_cap_of_no_delta_is_a_sum(adaptive):
     assert not rule.holds([Gaussian(1e-9)])
     assert largest(rule, [Pure(0.75)], 0.0) == pytest.approx(0.25, rel=1e-9)
     assert largest(rule, [Pure(0.75)], 1e-3) == largest(rule, full, 0.0) == 0.0
+    # Nothing is beyond a cap that promises nothing.
+    assert Cap(math.inf, 0.0, adaptive).holds([Pure(math.inf)])
     for spent in (0.1, 0.3, 0.7, 1 / 3):
         assert rule.holds([Pure(spent), Pure(1.0 - spent)])
 
