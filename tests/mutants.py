@@ -3670,9 +3670,15 @@ MUTANTS = [
         ("Account.holds", "all(", "any(", "test_every_case_decides"),
         (
             "Account.spent",
-            "max(",
-            "min(",
+            "max(most, self.cap.spent(total, delta))",
+            "self.cap.spent(self.cases[0], delta)",
             "test_the_cost_of_parts_is_what_one_record_can_change",
+        ),
+        (
+            "Account.spent",
+            "> delta",
+            "> 1.0",
+            "test_parts_by_a_public_fact_cost_the_maximum",
         ),
     ),
     *of(
