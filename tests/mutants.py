@@ -4377,7 +4377,7 @@ MUTANTS = [
             "scores_of",
             "np.nan_to_num(_probabilities(model, X, codes, classes)[:, 1])",
             "_probabilities(model, X, codes, classes)[:, 1]",
-            "test_answers_that_are_no_probabilities_move_no_more",
+            "test_a_score_that_is_no_number_is_zero",
         ),
         (
             "scores_of",
