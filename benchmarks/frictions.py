@@ -283,7 +283,7 @@ def accounts(fits: int, folder: Path) -> str:
     rows, spent = table[_NUMBERS], []
     for site in (0, 1):
         part = ledger.part(f"hospital {site}", fixed_by="the hospital that sent the file")
-        account = part.annotated(purpose="triage", responsible="A. Curator")
+        account = part.annotated(purpose="triage")
         model = AdaptiveMarginClassifier(delta=1e-8, classes=[0, 1], ledger=account)
         half = slice(2000 * site, 2000 * (site + 1))
         quiet(lambda m=model, h=half: m.fit(rows[h], outcome[h]))
@@ -291,7 +291,7 @@ def accounts(fits: int, folder: Path) -> str:
     entry = ledger.entries()[-1]
     return (
         f"one hospital costs {spent[0]:.3f}, a second one as well {spent[1]:.3f}; an entry says "
-        f"{entry.estimator}, {entry.purpose}, {entry.responsible}"
+        f"{entry.estimator}, {entry.purpose}, {entry.part}"
     )
 
 

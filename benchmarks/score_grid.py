@@ -80,11 +80,6 @@ def in_cells(rare: float, distance: float, borders: Any = _tallies.HALF_LOG_ODDS
     return shares * np.diff(inside, axis=1, prepend=0.0, append=1.0)
 
 
-def in_bins(rare: float, distance: float) -> Any:
-    """Return the same for the bins of a calibration curve."""
-    return in_cells(rare, distance, _tallies.TENTHS)
-
-
 _NORMAL = np.linspace(-5.0, 5.0, 401)
 
 
@@ -125,12 +120,6 @@ def area(shares: Any) -> Any:
     return positive @ (np.cumsum(negative) - negative / 2.0)
 
 
-def calibration(shares: Any) -> Any:
-    """Return the share of positives in every bin, NaN where nobody is."""
-    everybody = shares.sum(axis=0)
-    return np.where(everybody > 1e-9, shares[1] / np.maximum(everybody, 1e-99), np.nan)
-
-
 def recall_gaps(shares: Any) -> Any:
     """Return the gaps of the recalls of groups."""
     recalls = shares[:, 1, 1] / shares[:, 1].sum(axis=1)
@@ -145,10 +134,6 @@ def _right_and_classes(tables: Any) -> Any:
 def _wrong_and_right(tables: Any) -> Any:
     right = np.diagonal(tables, axis1=1, axis2=2)
     return np.stack([tables.sum(axis=2) - right, right], axis=2)
-
-
-def _bins(tables: Any) -> Any:
-    return _tallies.COUNT * np.concatenate([tables, 0.0 * tables[:, :1]], axis=1)
 
 
 def _as_drawn(tables: Any) -> Any:
@@ -207,7 +192,6 @@ CASES = {
     ),
     "balanced_accuracy by group": _by_group("balanced_accuracy", mean_recall),
     "brier": Case(LOSSES, by_score, np.mean, "brier", losses=brier_losses),
-    "calibration_curve": Case(LOSSES, in_bins, calibration, "calibration_curve", _bins),
     "confusion_matrix": Case(TABLES, confusion, _as_drawn, "confusion_matrix"),
     "f1": Case(
         TWO_CLASSES, of_two_classes, lambda t: 2.0 * t[1, 1] / (t[1].sum() + t[:, 1].sum()), "f1"

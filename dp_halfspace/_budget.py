@@ -1,4 +1,4 @@
-"""Base of all estimators with a budget: parameters, and copies that charge the same account."""
+"""Base of all estimators with a budget: its parameters, its ledger, and warnings about both."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ import os
 from collections.abc import Callable, Iterable
 from html import escape
 from numbers import Integral, Real
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any
 
 from sklearn.base import BaseEstimator
 
 from dp_halfspace._params import EPSILON_RANGE, storable
 from dp_halfspace._sklearn_compat import HasMethods, Interval, Options, StrOptions, calls_of_sklearn
-from dp_halfspace.exceptions import BudgetError, warn_caller
+from dp_halfspace.exceptions import warn_caller
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -41,18 +41,6 @@ BUDGET: dict[str, list[Any]] = {
 }
 
 
-class _UnavailableLedger:
-    """Replaces a ledger in a pickle, which would be a copy of it, and refuses every charge."""
-
-    def charge(self, record: PrivacyRecord) -> NoReturn:
-        """Refuse the charge."""
-        raise BudgetError(
-            "the ledger was not pickled with this estimator, because a copy of it "
-            "would be a separate account. Use a PrivacyLedger with a path, or give "
-            "the class of the ledger a __reduce__ that opens the same account"
-        )
-
-
 def _is_private_ledger(ledger: Any) -> bool:
     """Return whether a ledger is a `PrivacyLedger`, loading its module only if it may be one."""
     if ledger is None or isinstance(ledger, str | os.PathLike):
@@ -74,26 +62,29 @@ def opened_ledger(ledger: Any, estimator: str, plan: Callable[[float], PrivacyRe
     from dp_halfspace.ledger.ledger import open_ledger  # noqa: PLC0415
 
     opened = open_ledger(ledger)
+    if not _is_private_ledger(opened):
+        _refuse_copied_accounts(type(opened))
     # A ledger of the user may have nothing but the method `charge`.
     is_named = hasattr(opened, "for_estimator")
     return opened.for_estimator(estimator, plan) if is_named else opened
 
 
-def _is_handle(ledger: Any) -> bool:
-    """Return whether a pickle of a ledger is known to refer to the same account."""
-    if ledger is None or isinstance(ledger, str | os.PathLike) or _is_private_ledger(ledger):
-        return True
-    # By default a pickle copies the attributes of an object, the amount spent included.
-    return any(
-        getattr(type(ledger), name) is not getattr(object, name)
-        for name in ("__reduce__", "__reduce_ex__")
-    )
+def _refuse_copied_accounts(kind: type) -> None:
+    """Refuse a class of ledgers of which a copy or a pickle would be an account of its own."""
+    own = {name for base in kind.__mro__[:-1] for name in vars(base)}
+    if "__deepcopy__" not in own or not own & {"__reduce__", "__reduce_ex__"}:
+        raise TypeError(
+            f"the ledger is a {kind.__name__}, and a clone or a pickle of an estimator would hold "
+            "a separate account: give this class a __deepcopy__ that returns the same object "
+            "and a __reduce__ that opens the same account or raises, or use a PrivacyLedger"
+        )
 
 
 class SharedLedger(BaseEstimator):
-    """An estimator whose copies share the ledger of its parameter ``ledger``.
+    """An estimator with a budget, whose parameters are plain and whose clones share its ledger.
 
-    A copied ledger would let every fold of a cross-validation spend the whole budget again.
+    A ledger refuses to be copied by itself, and a clone keeps the object, which may state a purpose
+    and a part of the data set that its text does not.
     """
 
     epsilon: float
@@ -136,29 +127,12 @@ class SharedLedger(BaseEstimator):
         return bundle
 
     def __sklearn_clone__(self) -> Any:
-        bare = copy.copy(self)
-        bare.ledger = None
-        twin = BaseEstimator.__sklearn_clone__(bare)
+        twin = BaseEstimator.__sklearn_clone__(self)
         twin.ledger = self.ledger
-        return twin
-
-    def __copy__(self) -> Any:
-        twin = object.__new__(type(self))
-        twin.__dict__.update(self.__dict__)
-        return twin
-
-    def __deepcopy__(self, memo: dict[int, Any]) -> Any:
-        # Python does not copy an object that is in the memo.
-        ledger = self.__dict__.get("ledger")
-        memo[id(ledger)] = ledger
-        twin = memo[id(self)] = object.__new__(type(self))
-        twin.__dict__.update(copy.deepcopy(self.__dict__, memo))
         return twin
 
     def __getstate__(self) -> dict[str, Any]:
         state = dict(super().__getstate__())
-        if not _is_handle(state.get("ledger")):
-            state["ledger"] = _UnavailableLedger()
         for name in {*self._get_param_names()} & {*state} - {"ledger"}:
             state[name] = storable(state[name])
         return state

@@ -142,12 +142,12 @@ class _Fits:
 
 
 _TABLES_SEEN: dict[Hashable, _Fits] = {}
-_LOCK = Lock()
+_COUNT_LOCK = Lock()
 
 
 def forget_fits() -> None:
     """Start to count the fits of this process anew."""
-    with _LOCK:
+    with _COUNT_LOCK:
         _TABLES_SEEN.clear()
         _SAID_BY_WORKERS.clear()
 
@@ -157,7 +157,7 @@ def _count(record: PrivacyRecord, X: Any, *, is_silent: bool) -> None:
     public = dict(record.public)
     n_units = public["n_samples"]
     key = (record.adjacency, n_units, _columns_of(X), tuple(map(repr, public.get("classes", ()))))
-    with _LOCK:
+    with _COUNT_LOCK:
         before = _TABLES_SEEN.get(key, _Fits())
     n_fits, delta = before.n_fits + 1, max(before.delta, record.delta)
     events = before.events + Counter(record.events)
@@ -176,7 +176,7 @@ def _count(record: PrivacyRecord, X: Any, *, is_silent: bool) -> None:
             ". ".join([text, _SHARE_A_LEDGER, _IGNORE]), RepeatedFitWarning, beyond=_LIBRARIES
         )
     is_said = before.is_said or must_warn
-    with _LOCK:
+    with _COUNT_LOCK:
         if key not in _TABLES_SEEN and len(_TABLES_SEEN) >= _MOST_TABLES:
             _TABLES_SEEN.pop(next(iter(_TABLES_SEEN)))
         # What is not needed for a later warning is not kept.

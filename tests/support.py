@@ -109,7 +109,7 @@ def public(model):
 
 
 class Book:
-    """A ledger of somebody else's: it has a method ``charge`` and nothing more."""
+    """A ledger of somebody else's, in the memory of one process."""
 
     def __init__(self, *, refuse=False):
         self.records, self.refuse = [], refuse
@@ -118,6 +118,12 @@ class Book:
         if self.refuse:
             raise BudgetError("nothing is left")
         self.records.append(record)
+
+    def __deepcopy__(self, memo):
+        return self
+
+    def __reduce__(self):
+        raise TypeError("a Book stays in its process")
 
 
 def plant_noise(monkeypatch, kind, factor):

@@ -115,7 +115,7 @@ def test_black_box_audit_in_short():
     ("fits", "make", "pairs", "factor"),
     [
         # A quarter would be missed once in twenty times, an eighth less than once in 10^12.
-        (120, tight(), None, 1 / 8),
+        (120, tight(), ONE_LABEL, 1 / 8),
         pytest.param(1500, tight(), None, 1 / 2, marks=pytest.mark.slow),
         # Of so many fits a dozen may go wrong, for an unlucky map, before the bound is missed.
         pytest.param(200, KERNEL, ONE_LABEL, 1 / 64, marks=pytest.mark.slow),

@@ -50,6 +50,7 @@ from dp_halfspace.estimators._outlook import BEFOREHAND, Outlook
 from dp_halfspace.exceptions import BudgetError, CertificateError, PrivacyWarning, install_hint
 from dp_halfspace.inspection import plan_accuracy
 from dp_halfspace.inspection.card import model_card, table_of_scores
+from dp_halfspace.ledger.ledger import describe_left
 from dp_halfspace.metrics import PrivateScore, private_score
 from dp_halfspace.privacy.record import PrivacyRecord, rounded_text
 
@@ -192,8 +193,8 @@ def fit(options: Any, out: TextIO, err: TextIO) -> None:
                     note(err, f"{outlook}.")
                 if ledger is not None:
                     plans = model._plans(table.rows, table.y, groups=table.groups)
-                    left = f"{ledger.remaining_for(plans):g}"
-                    write_out(out, f"Ledger:    accepts this fit with epsilon up to {left}\n")
+                    left = describe_left(ledger, plans) or "no epsilon that was tried"
+                    write_out(out, f"Ledger:    accepts this fit with {left}\n")
                 write_out(out, _NOTHING_DONE)
                 return
             model.fit(table.rows, table.y, groups=table.groups)
@@ -527,6 +528,12 @@ class _Booking:
         self._asked: list[PrivacyRecord] = []
         self._n_before = 0 if ledger is None else len(ledger.entries())
 
+    def __deepcopy__(self, memo: dict[int, Any]) -> _Booking:
+        return self
+
+    def __reduce__(self) -> Any:
+        raise TypeError("a booking belongs to one process")
+
     def for_estimator(self, name: str, plan: Callable[[float], PrivacyRecord]) -> _Booking:
         """Name what is charged, and what it would charge with another epsilon."""
         if self._ledger is not None:
@@ -543,13 +550,10 @@ class _Booking:
         """Return in one line what is spent, and the epsilon of the same release that is left."""
         if self._ledger is None or self._plan is None:
             return ""
+        left = describe_left(self._ledger, self._plan) or "no epsilon that was tried"
         # The first line of a summary: what was asked for, and the exact composition.
         state = self._ledger.summary().splitlines()[0].split(": ", 1)[1]
-        left = self._ledger.remaining_for(self._plan)
-        return (
-            f"Ledger:    {state} Another {what} like this one is accepted with epsilon up to "
-            f"{left:g}.\n"
-        )
+        return f"Ledger:    {state} Another {what} like this one is accepted with {left}.\n"
 
     def remains(self, lost: str) -> str:
         """Return the end of a message: what remains charged, and the `lost` result."""

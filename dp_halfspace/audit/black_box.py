@@ -28,9 +28,9 @@ from dp_halfspace.privacy.record import PrivacyRecord
 Features: TypeAlias = Callable[[Any], ArrayLike]
 Matrix: TypeAlias = NDArray[np.float64]
 # Weight of the identity that is added to the correlation matrix of the numbers of a model.
-_SHRINKAGE = 0.1
+_IDENTITY = 0.1
 # Numbers are clipped at this many times the largest number in the fits that choose statistics.
-_CLIP = 2.0**300
+_LARGEST_MULTIPLE = 2.0**300
 # Largest number of outcomes that are listed in a result.
 _MOST_OUTCOMES = 20
 # Number of single coordinates of a model that are tested, in addition to the best direction.
@@ -273,7 +273,7 @@ def _rescale(values: Matrix, of: Matrix) -> Matrix:
     largest = np.abs(np.where(np.isfinite(of), of, 0.0)).max(axis=0, initial=0.0)
     exponents = np.frexp(largest)[1]
     with np.errstate(all="ignore"):
-        clipped = np.clip(np.ldexp(values, -exponents), -_CLIP, _CLIP)
+        clipped = np.clip(np.ldexp(values, -exponents), -_LARGEST_MULTIPLE, _LARGEST_MULTIPLE)
     rescaled: Matrix = np.nan_to_num(clipped)
     return rescaled
 
@@ -358,9 +358,9 @@ def _discriminant(rows: Matrix, gap: Matrix) -> Matrix:
     """Return the inverse of the shrunk covariance of rows, times a gap, by the smaller system."""
     n, size = rows.shape
     if size <= n:
-        return np.asarray(np.linalg.solve(rows.T @ rows / n + _SHRINKAGE * np.eye(size), gap))
-    inner = np.linalg.solve(rows @ rows.T / n + _SHRINKAGE * np.eye(n), rows @ gap)
-    return np.asarray((gap - rows.T @ inner / n) / _SHRINKAGE)
+        return np.asarray(np.linalg.solve(rows.T @ rows / n + _IDENTITY * np.eye(size), gap))
+    inner = np.linalg.solve(rows @ rows.T / n + _IDENTITY * np.eye(n), rows @ gap)
+    return np.asarray((gap - rows.T @ inner / n) / _IDENTITY)
 
 
 def _best_threshold(

@@ -38,7 +38,7 @@ Terms: TypeAlias = list[tuple[float, float, float]]
 # Smallest probability that is computed as one minus another.
 _LEAST_COMPLEMENT = 1e-9
 # Larger values of epsilon are treated as infinite.
-_LARGEST_EPSILON = 1e9
+_INFINITE_EPSILON = 1e9
 LINEAR_TERMS = (GaussianLinearTerm, LaplaceLinearTerm)
 
 
@@ -247,6 +247,6 @@ def epsilon_of(mechanisms: Sequence[Any], delta: float) -> float:
     high = 1.0
     while delta_at(terms, losses, high) > delta:
         high *= 2.0
-        if high > _LARGEST_EPSILON:
+        if high > _INFINITE_EPSILON:
             return math.inf
     return float(brentq(lambda at: delta_at(terms, losses, at) - delta, 0.0, high, xtol=1e-12))

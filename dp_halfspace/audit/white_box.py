@@ -91,7 +91,7 @@ _MOST_FITS = 500
 _SOLVER_ERROR = 1e-8
 _OTHER_COUNT = "the number of releases depends on the data"
 # Warning filters belong to the whole process: only one replay at a time records warnings.
-_LOCK = threading.Lock()
+_REPLAY_LOCK = threading.Lock()
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,7 +226,7 @@ def replay(
     others = {"groups": groups_neighbour, "sample_weight": sample_weight_neighbour}
     pair = (X, y, _without_none(named)), (X_neighbour, y_neighbour, _without_none(others))
     histories = []
-    with _LOCK:
+    with _REPLAY_LOCK:
         for number in range(n_histories):
             seed = int.from_bytes(source.read(4), "little")
             distortion = _DISTORTIONS[number % len(_DISTORTIONS)]

@@ -1,7 +1,7 @@
 """Inspection of private models, before and after the fit.
 
-Planning of the accuracy for a budget, displays of a model, a check of units, and a report of what a
-fitted estimator spent. The functions of the theorems are in :mod:`dp_halfspace.theory`.
+Planning of the accuracy for a budget, displays of a model, a check of units, and the card of a
+model. The functions of the theorems are in :mod:`dp_halfspace.theory`.
 """
 
 from typing import TYPE_CHECKING
@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from dp_halfspace.inspection.accuracy_plan import outlook as outlook
     from dp_halfspace.inspection.accuracy_plan import plan_accuracy as plan_accuracy
     from dp_halfspace.inspection.card import model_card as model_card
-    from dp_halfspace.inspection.card import privacy_report as privacy_report
     from dp_halfspace.inspection.coefficients import NaturalCoefficients as NaturalCoefficients
     from dp_halfspace.inspection.coefficients import UnitFinding as UnitFinding
     from dp_halfspace.inspection.coefficients import check_units as check_units
@@ -29,7 +28,7 @@ _HOMES = {
     "dp_halfspace._pipelines": ("PipelineFinding", "check_pipeline"),
     "dp_halfspace.estimators._outlook": ("Outlook",),
     "dp_halfspace.inspection.accuracy_plan": ("AccuracyPlan", "outlook", "plan_accuracy"),
-    "dp_halfspace.inspection.card": ("model_card", "privacy_report"),
+    "dp_halfspace.inspection.card": ("model_card",),
     "dp_halfspace.inspection.coefficients": (
         "NaturalCoefficients",
         "UnitFinding",

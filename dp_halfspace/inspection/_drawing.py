@@ -22,7 +22,7 @@ COLORS = (
     *("#7F7F00", "#B2182B"),
 )
 # Number of panels in one row.
-_COLUMNS = 3
+PANELS_IN_A_ROW = 3
 
 
 def panel_axes(
@@ -34,7 +34,7 @@ def panel_axes(
         if len(axes) != count:
             raise ValueError(f"{count} {what} need as many axes, got {len(axes)}.")
         return axes
-    rows, columns = math.ceil(count / _COLUMNS), min(count, _COLUMNS)
+    rows, columns = math.ceil(count / PANELS_IN_A_ROW), min(count, PANELS_IN_A_ROW)
     if figure is None:
         try:
             from matplotlib import pyplot  # noqa: PLC0415 (optional dependency)

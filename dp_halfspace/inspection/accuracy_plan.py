@@ -12,9 +12,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, clone
-from sklearn.utils import check_X_y
 
 from dp_halfspace._html import align_columns
 from dp_halfspace._memory import NUMBER_BYTES, by_blocks, refuse_beyond_memory
@@ -37,17 +36,17 @@ if TYPE_CHECKING:
 # means differ more in directions of larger variance.
 _FREEDOM = 5.0
 # Error of plans on public tables (docs/evidence/planning.md). It is part of every spread.
-_MISFIT = 0.01
+_PLAN_ERROR = 0.01
 # An accuracy that is closer to the majority class determines no ranking: with a difference of 0,
 # the area on simulated tables varies by .15.
 _LEAST_GAIN = 0.02
 # Largest number of simulated rows: the first number, or the second times the number of columns if
 # that is more. Instead of simulating further rows, the noise is reduced.
-_ROWS = 4000
+_SIMULATED_ROWS = 4000
 _ROWS_PER_COLUMN = 40
 # Number of rows on which an accuracy is measured, and largest number of simulated columns.
 _TEST_ROWS = 4000
-_MOST_COLUMNS = 3000
+_MOST_SIMULATED_COLUMNS = 3000
 # Range and accuracy of the search for the logarithm of the distance between the class means.
 _LOG_DISTANCES = -6.0, 8.0
 _LOG_DISTANCE_TOLERANCE = 0.01
@@ -65,8 +64,7 @@ class AccuracyPlan:
     delta : float
         Delta of every fit.
     reference : float or None
-        Accuracy without privacy that was assumed; None for data of the user, and beside
-        `reference_area`.
+        Accuracy without privacy that was assumed; None beside `reference_area`.
     n_samples, n_features, n_classes : int
         Size of the table.
     area, area_spread : tuple of float
@@ -163,8 +161,8 @@ def outlook(n_samples: int, n_features: int, epsilon: float = 1.0) -> Outlook:
 
 def plan_accuracy(
     n_samples: int,
-    n_features: int | None = None,
-    n_classes: int | None = None,
+    n_features: int,
+    n_classes: int,
     epsilons: Sequence[float] = (0.3, 1.0, 3.0),
     *,
     reference: float = 0.85,
@@ -172,8 +170,6 @@ def plan_accuracy(
     reference_area: float | None = None,
     delta: float | str = "auto",
     estimator: BaseEstimator | None = None,
-    X: ArrayLike | None = None,
-    y: ArrayLike | None = None,
     n_repeats: int = 12,
     random_state: int | None = None,
 ) -> AccuracyPlan:
@@ -183,8 +179,8 @@ def plan_accuracy(
     ----------
     n_samples : int
         Number of records of the fit that is planned.
-    n_features, n_classes : int or None
-        Number of columns, at most 3000, and of labels. Not needed with `X` and `y`.
+    n_features, n_classes : int
+        Number of columns, at most 3000, and of labels.
     epsilons : sequence of float, default=(0.3, 1.0, 3.0)
         Budgets, positive and finite.
     reference : float, default=0.85
@@ -203,11 +199,8 @@ def plan_accuracy(
         Classifier of this package; None is ``AdaptiveMarginClassifier()``, scales estimated. Its
         budget, label set, seed and ledger are replaced. Simulated columns are centred and of
         variance about one.
-    X, y : array-like of shape (n_public, n_features) and (n_public,), or None
-        PUBLIC data that resemble the private data, to be used instead of simulated tables;
-        the references and `majority` are then not used.
     n_repeats : int, default=12
-        Tables, or splits of the public data, to average over; at least 2.
+        Tables to average over; at least 2.
     random_state : int or None, default=None
         Seed that makes the plan reproducible; no private data are involved.
 
@@ -219,12 +212,12 @@ def plan_accuracy(
     Raises
     ------
     ValueError
-        If a number is out of range, or the public data do not agree with the stated size.
+        If a number is out of range.
 
     Notes
     -----
-    **Privacy.** Reads nothing private and spends nothing, provided that sizes, guesses, `X` and `y`
-    are public. Plans are within .02 of the measured accuracy on most of 13 real tables
+    **Privacy.** Reads nothing private and spends nothing, provided that sizes and guesses are
+    public. Plans are within .02 of the measured accuracy on most of 13 real tables
     (``docs/evidence/planning.md``); ``docs/planning.md`` describes what is simulated.
 
     If there are many rows, fewer are drawn and the noise is reduced in proportion: accuracy depends
@@ -248,21 +241,8 @@ def plan_accuracy(
     at = resolved_delta(delta, n_samples)
     require("in [0, 1/2)", delta=at)
     rng = public_generator(random_state, "plan")
-    if X is None:
-        distribution = _checked_distribution(
-            n_features, n_classes, reference, majority, reference_area
-        )
-        sizes = distribution.n_features, distribution.n_classes
-        tables = (_simulate(n_samples, distribution, rng) for _ in range(n_repeats))
-    else:
-        rows, labels = check_X_y(X, y, ensure_all_finite="allow-nan", dtype=np.float64)
-        sizes = rows.shape[1], len(np.unique(labels))
-        if (n_features or sizes[0], n_classes or sizes[1]) != sizes:
-            raise ValueError(
-                f"X and y have {sizes[0]} columns and {sizes[1]} classes, which n_features "
-                "and n_classes must state"
-            )
-        tables = (_split(n_samples, rows, labels, rng) for _ in range(n_repeats))
+    distribution = _checked_distribution(n_features, n_classes, reference, majority, reference_area)
+    tables = (_simulate(n_samples, distribution, rng) for _ in range(n_repeats))
     model = clone(AdaptiveMarginClassifier() if estimator is None else estimator)
     seeds = None if random_state is None else rng
     scores = np.array(
@@ -270,20 +250,20 @@ def plan_accuracy(
     )
     (accuracy, area), (spread, area_spread) = (
         np.moveaxis(found, -1, 0).tolist()
-        for found in (scores.mean(axis=0), np.hypot(scores.std(axis=0, ddof=1), _MISFIT))
+        for found in (scores.mean(axis=0), np.hypot(scores.std(axis=0, ddof=1), _PLAN_ERROR))
     )
-    is_simulated, is_by_area = X is None, reference_area is not None
     return AccuracyPlan(
         tuple(budgets),
         tuple(accuracy),
         tuple(spread),
         at,
-        float(reference) if is_simulated and not is_by_area else None,
+        None if reference_area is not None else float(reference),
         n_samples,
-        *sizes,
+        distribution.n_features,
+        distribution.n_classes,
         tuple(area),
         tuple(area_spread),
-        reference_area if is_simulated else None,
+        reference_area,
     )
 
 
@@ -299,22 +279,20 @@ class _TableDistribution:
 
 
 def _checked_distribution(
-    n_features: int | None,
-    n_classes: int | None,
+    n_features: int,
+    n_classes: int,
     reference: float,
     majority: float | None,
     reference_area: float | None = None,
 ) -> _TableDistribution:
     """Refuse sizes that cannot be simulated, and impossible accuracies."""
-    if n_features is None or n_classes is None:
-        raise ValueError("n_features and n_classes are needed, or public data X and y")
     d, k = checked_size("n_features", n_features), checked_size("n_classes", n_classes)
-    if k < 2 or d > _MOST_COLUMNS:
+    if k < 2 or d > _MOST_SIMULATED_COLUMNS:
         raise ValueError(
-            f"simulated tables have 2 classes or more and at most {_MOST_COLUMNS} columns, got "
-            f"{k} and {d}: give public data of your own as X and y"
+            f"simulated tables have 2 classes or more and at most {_MOST_SIMULATED_COLUMNS} "
+            f"columns, got {k} and {d}"
         )
-    n_rows = max(_ROWS, _ROWS_PER_COLUMN * d) + _TEST_ROWS
+    n_rows = max(_SIMULATED_ROWS, _ROWS_PER_COLUMN * d) + _TEST_ROWS
     refuse_beyond_memory(
         # Scores, their steps in blocks, and the inner products of the means of all pairs.
         2.0 * NUMBER_BYTES * (n_rows + k) * k,
@@ -353,18 +331,10 @@ class _Table:
     y_test: NDArray[Any]
 
 
-def _split(n: int, X: NDArray[np.float64], y: NDArray[Any], rng: np.random.Generator) -> _Table:
-    """Split public data, with at most the planned number of rows for training."""
-    order = rng.permutation(len(y))
-    train = order[: min(n, math.ceil(0.7 * len(y)))]
-    test = order[len(train) :]
-    return _Table(X[train], y[train], X[test], y[test])
-
-
 def _simulate(n_samples: int, of: _TableDistribution, rng: np.random.Generator) -> _Table:
     """Draw a table on which the best linear scores have the accuracy of a distribution."""
     d, k = of.n_features, of.n_classes
-    n = min(n_samples, max(_ROWS, _ROWS_PER_COLUMN * d))
+    n = min(n_samples, max(_SIMULATED_ROWS, _ROWS_PER_COLUMN * d))
     deviation = np.sqrt(1.0 / np.arange(1, d + 1))
     deviation *= math.sqrt(d) / np.linalg.norm(deviation)
     means = rng.normal(size=(d, k)) * deviation[:, None]

@@ -1,8 +1,8 @@
-"""The card of a model, and the text about its privacy.
+"""The card of a model.
 
 A model card is one HTML file for human readers, without scripts and without data. Everything on it
 is public: parameters, the record of the fit, functions of released numbers, and what its author
-states. `privacy_report` describes in words what a fit spent and what it assumed to be public.
+states.
 """
 
 from __future__ import annotations
@@ -19,7 +19,6 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 import numpy as np
-from sklearn.base import BaseEstimator
 from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
@@ -28,6 +27,7 @@ from dp_halfspace._html import page, printable, table
 from dp_halfspace.estimators._operating_point import OperatingPoint
 from dp_halfspace.estimators._outlook import Outlook
 from dp_halfspace.estimators.base import PrivateClassifier
+from dp_halfspace.inspection._drawing import PANELS_IN_A_ROW
 from dp_halfspace.inspection.coefficients import natural_coefficients
 from dp_halfspace.inspection.effect_displays import (
     MOST_SHOWN,
@@ -39,9 +39,8 @@ from dp_halfspace.ledger.ledger import PrivacyLedger, write_text
 from dp_halfspace.preprocessing.scalers import ReleasedScaler
 from dp_halfspace.privacy.record import SHOWN_RATES, PrivacyRecord, rounded_text
 
-# Number of columns whose effects are shown, largest effects first, and of plots in one row.
+# Number of columns whose effects are shown, largest effects first.
 _MOST_CURVES = 24
-_CURVES_IN_A_ROW = 3
 # Squared correlation with the score below which the effects of single columns are not shown.
 _LEAST_EXPLAINED = 0.3
 # Mark of a coefficient whose sign the noise may have decided.
@@ -429,7 +428,7 @@ def _curves(display: EffectsDisplay, model: Any) -> str:
     n_drawn = len(display.columns)
     file = io.StringIO()
     with rc_context({"svg.fonttype": "none", "svg.hashsalt": "card", "font.size": 8}):
-        figure = Figure(figsize=(9, 2.4 * -(-n_drawn // _CURVES_IN_A_ROW)), layout="constrained")
+        figure = Figure(figsize=(9, 2.4 * -(-n_drawn // PANELS_IN_A_ROW)), layout="constrained")
         display.plot(figure=figure)
         figure.savefig(file, format="svg", transparent=True, metadata={"Date": None})
     drawing = file.getvalue()
@@ -480,72 +479,6 @@ def _made_by() -> str:
     return table(*rows, ("Date", datetime.now(timezone.utc).strftime("%Y-%m-%d")))
 
 
-# Parameters that are not shown: a reader who knows the seed can subtract the noise, and the ledger
-# is internal to the data curator.
-_WITHHELD = frozenset({"ledger", "random_state"})
-# Parameters of the estimator in a search that are not used: the search has its own budget.
-_UNUSED = frozenset({"epsilon", "delta", *_WITHHELD})
-
-
-def privacy_report(estimator: BaseEstimator) -> str:
-    """Describe the privacy of a fitted estimator in plain text.
-
-    Parameters
-    ----------
-    estimator : estimator object
-        A fitted estimator of this package; or a pipeline that ends in one, or a search of
-        scikit-learn that has found one.
-
-    Returns
-    -------
-    str
-        The name of the estimator, the summary of its ``privacy_`` record, and its
-        parameters, one per line. The report tells whether a seed or a ledger was given, and
-        not which one. For a pipeline or a search, also what the record does not cover.
-
-    Raises
-    ------
-    sklearn.exceptions.NotFittedError
-        If the estimator is not fitted yet.
-    ValueError
-        If it is fitted and has no ``privacy_`` record: it is not private.
-
-    Notes
-    -----
-    Privacy: every line is either a parameter, and so public, or part of the record
-    of what was released within the budget. The report may be published with the model.
-
-    Examples
-    --------
-    >>> from dp_halfspace import OutputPerturbationClassifier
-    >>> from dp_halfspace.datasets import make_halfspace
-    >>> from dp_halfspace.inspection import privacy_report
-    >>> X, y = make_halfspace(500, 3)
-    >>> model = OutputPerturbationClassifier(epsilon=2.0, classes=[-1, 1]).fit(X, y)
-    >>> print(privacy_report(model).splitlines()[0])
-    OutputPerturbationClassifier
-    """
-    inner, uncovered = private_part(estimator)
-    lines = [type(inner).__name__, inner.privacy_.summary(), *uncovered, "Parameters (all public):"]
-    for name, value in sorted(inner.get_params(deep=False).items()):
-        hidden = name in _WITHHELD and value is not None
-        lines.append(f"  {name}: {'given, not shown' if hidden else _parameter_text(value)}")
-    return "\n".join(lines)
-
-
-def _parameter_text(value: Any) -> str:
-    """Write a parameter; of an estimator in a search, only the parameters that the search uses."""
-    if not hasattr(value, "get_params"):
-        return repr(value)
-    params = {
-        name: _parameter_text(part)
-        for name, part in value.get_params().items()
-        if name.rsplit("__", 1)[-1] not in _UNUSED and not hasattr(part, "get_params")
-    }
-    params.pop("steps", None)
-    return f"{type(value).__name__}({', '.join(f'{k}={v}' for k, v in params.items())})"
-
-
 def private_part(estimator: Any) -> tuple[Any, list[str]]:
     """Find the estimator that has a record, and list the parts that the record leaves out."""
     if hasattr(estimator, "privacy_"):
@@ -568,8 +501,8 @@ def private_part(estimator: Any) -> tuple[Any, list[str]]:
         return inner, uncovered
     check_is_fitted(estimator)
     raise ValueError(
-        f"{type(estimator).__name__} has no privacy record: privacy_report needs an "
-        "estimator of this package, or a pipeline or a search around one"
+        f"{type(estimator).__name__} has no privacy record: give an estimator of this package, or "
+        "a pipeline or a search around one"
     )
 
 

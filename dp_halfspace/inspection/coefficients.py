@@ -220,7 +220,7 @@ def _linear_scores(model: Any) -> tuple[FloatArray, FloatArray]:
 _FAR_WIDTHS = 5.0
 # Factor by which new rows may be smaller. A column in mg/dl instead of umol/l is close to zero,
 # which may be within five widths. Its size is a quantile, and is used from this many rows on.
-_SMALL = 8.0
+_SMALLER_BY = 8.0
 _SIZE = 0.9
 _LEAST_ROWS = 20
 
@@ -341,7 +341,7 @@ def check_units(model: Any, X: Any) -> tuple[UnitFinding, ...]:
         size = _size(known)
         if median < low or median > high:
             findings.append(UnitFinding(name, median, (low, high), is_date=name in dates))
-        elif size < usual / _SMALL and name not in dates:
+        elif size < usual / _SMALLER_BY and name not in dates:
             findings.append(UnitFinding(name, median, (low, high), size, usual))
     return tuple(findings)
 

@@ -73,8 +73,6 @@ class ColumnEffect:
         Standard errors of the noise in `effects` if there is no effect, where known.
     is_date : bool, default=False
         Whether `values` are days since 1970.
-    explained : ndarray of shape (n_scores,) or None
-        Squared correlation of the effect with each score, as in `EffectsDisplay`.
     """
 
     name: str
@@ -83,7 +81,6 @@ class ColumnEffect:
     labels: tuple[str, ...] = ()
     deviations: NDArray[np.float64] | None = None
     is_date: bool = False
-    explained: NDArray[np.float64] | None = None
 
     @property
     def importance(self) -> float:
@@ -210,7 +207,7 @@ class EffectsDisplay:
         if not is_table:
             empty = empty.astype(np.float64)
         columns = [_effect(model, empty, *grid) for grid in grids]
-        columns, explained = _explained(model, empty, grids, columns)
+        explained = _explained(model, empty, grids, columns)
         classes = model.classes_[1:] if len(model.classes_) == 2 else model.classes_
         return cls(columns, classes, explained)
 
@@ -366,31 +363,24 @@ def _deviations(model: Any, rows: NDArray[Any]) -> FloatArray | None:
 
 def _explained(
     model: Any, empty: NDArray[Any], grids: Sequence[_Grid], columns: Sequence[ColumnEffect]
-) -> tuple[list[ColumnEffect], FloatArray]:
-    """Return how much of the scores is explained by each effect, and by all effects together.
+) -> FloatArray:
+    """Return how much of each score is explained by the effects of all columns together.
 
     The scores are those of simulated rows, in which columns take their displayed values
     independently and equally often. No data row is read, and no effect has to be interpolated.
     """
     rng = np.random.default_rng(0)
-    rows, parts = np.repeat(empty, _SIMULATED, axis=0), []
+    rows = np.repeat(empty, _SIMULATED, axis=0)
+    total = np.zeros((_SIMULATED, 1))
     for column, (place, shown, _) in zip(columns, grids, strict=True):
         picked = rng.integers(len(shown), size=_SIMULATED)
         rows[:, place] = [shown[k] for k in picked]
-        parts.append(column.effects[picked])
+        total = total + column.effects[picked]
     scores = _scores(model, rows)
-    found = [
-        replace(column, explained=_squared_correlation(part, scores))
-        for column, part in zip(columns, parts, strict=True)
-    ]
-    return found, _squared_correlation(sum(parts, np.zeros_like(scores)), scores)
-
-
-def _squared_correlation(part: FloatArray, scores: FloatArray) -> FloatArray:
-    """Return the squared correlations of corresponding columns, or zero if one is constant."""
-    part, scores = part - part.mean(axis=0), scores - scores.mean(axis=0)
-    squares = np.square(part).sum(axis=0) * np.square(scores).sum(axis=0)
-    return np.asarray(np.square((part * scores).sum(axis=0)) / np.maximum(squares, 1e-300))
+    total = total - total.mean(axis=0)
+    scores = scores - scores.mean(axis=0)
+    squares = np.square(total).sum(axis=0) * np.square(scores).sum(axis=0)
+    return np.asarray(np.square((total * scores).sum(axis=0)) / np.maximum(squares, 1e-300))
 
 
 def around(centre: Any, scale: Any) -> tuple[Any, Any]:

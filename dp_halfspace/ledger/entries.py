@@ -1,7 +1,7 @@
-"""Ledger entries: what was released, by which estimator, for which purpose, and who is responsible.
+"""Ledger entries: what was released, by which estimator, for which purpose, and about which part.
 
 An entry is stored as one text that contains the record of the release and the annotation, so the
-chain of digests covers both. Entries of earlier versions have no annotation.
+chain of digests covers both.
 """
 
 from __future__ import annotations
@@ -35,12 +35,9 @@ class Part:
         check_text("name", self.name)
         if (self.fixed_by is None) == (self.n_records is None):
             raise ValueError(
-                "state how records are assigned to parts, by exactly one of fixed_by and "
-                "n_records. fixed_by names the public fact that determines the part and remains "
-                "when the record is replaced (the site or the year of collection). n_records is "
-                "the number of all records of the data set, if the cells of a record determine its "
-                "part; every release about a part must then read all of them, those of other parts "
-                "with weight zero"
+                "state how records are assigned to parts, by exactly one of fixed_by (a public "
+                "fact, such as the site) and n_records (the number of all records, if the cells of "
+                "a record decide and every release about a part reads all of them)"
             )
         if self.fixed_by is not None:
             check_text("fixed_by", self.fixed_by)
@@ -48,9 +45,11 @@ class Part:
             raise ValueError(f"n_records must be a positive integer, got {self.n_records!r}")
 
     @property
-    def rule(self) -> tuple[str | None, int | None]:
+    def rule(self) -> str:
         """How records are divided into parts; the same for all parts of a ledger."""
-        return self.fixed_by, self.n_records
+        if self.fixed_by is not None:
+            return f"the public fact {self.fixed_by!r}"
+        return f"the cells of each of {self.n_records} records"
 
     @property
     def n_touched(self) -> int:
@@ -64,17 +63,11 @@ class Annotation:
 
     estimator: str | None = None
     purpose: str | None = None
-    responsible: str | None = None
     part: Part | None = None
 
-    def __post_init__(self) -> None:
-        for name in ("estimator", "purpose", "responsible"):
-            if getattr(self, name) is not None:
-                check_text(name, getattr(self, name))
-
-    def to_json(self) -> str:
-        """Return the stated facts as JSON."""
-        return json.dumps(_without_none(asdict(self)))
+    def to_dict(self) -> dict[str, Any]:
+        """Return the stated facts as plain data."""
+        return {name: fact for name, fact in asdict(self).items() if fact is not None}
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Annotation:
@@ -84,15 +77,6 @@ class Annotation:
             raise ValueError(f"an entry states {sorted(unknown)}, which this version does not know")
         part = data.get("part")
         return cls(**{**data, "part": None if part is None else Part(**part)})
-
-
-def _without_none(data: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a copy without entries that are None, also in nested dictionaries."""
-    return {
-        name: _without_none(value) if isinstance(value, Mapping) else value
-        for name, value in data.items()
-        if value is not None
-    }
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,8 +93,8 @@ class LedgerEntry:
         The record that was charged.
     estimator : str or None
         Class or function that made the release.
-    purpose, responsible : str or None
-        Texts that were stated by the handle that was charged.
+    purpose : str or None
+        Text that was stated by the handle that was charged.
     part : str or None
         Part of the data set that the release is about; None is the whole data set.
     """
@@ -120,30 +104,12 @@ class LedgerEntry:
     record: PrivacyRecord
     estimator: str | None = None
     purpose: str | None = None
-    responsible: str | None = None
     part: str | None = None
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain data for JSON; facts that are not stated are None."""
-        about = ("estimator", "purpose", "responsible", "part")
-        texts = {name: getattr(self, name) for name in about}
-        return {"number": self.number, "time": self.time, **texts, "record": self.record.to_dict()}
-
-
-def entry_of(number: int, time: str, record: PrivacyRecord, about: Annotation) -> LedgerEntry:
-    """Return an entry in readable form."""
-    part = None if about.part is None else about.part.name
-    return LedgerEntry(
-        number, time, record, about.estimator, about.purpose, about.responsible, part
-    )
 
 
 def text_of(record: PrivacyRecord, about: Annotation) -> str:
     """Write a record and its annotation, as an entry stores them."""
-    if about == Annotation():
-        return record.to_json()
-    stated = json.loads(about.to_json())
-    return json.dumps({**record.to_dict(), _ABOUT: stated}, allow_nan=False)
+    return json.dumps({**record.to_dict(), _ABOUT: about.to_dict()}, allow_nan=False)
 
 
 def parse_text(text: str) -> tuple[PrivacyRecord, Annotation]:

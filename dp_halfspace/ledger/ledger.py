@@ -2,15 +2,13 @@
 
 `PrivacyLedger` is a handle on the account, and `Balance` is the sum of the entries that it has
 checked. The module ``cap`` decides what may be charged, ``entries`` defines the content of an
-entry, ``statement`` writes reports, and ``store`` keeps the entries.
+entry, ``spending`` adds entries up, ``reports`` writes texts, and ``store`` keeps the entries.
 """
 
 from __future__ import annotations
 
-import json
-import math
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timezone
@@ -19,13 +17,26 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from dp_halfspace._files import write_text_whole
-from dp_halfspace._html import align_columns
 from dp_halfspace.exceptions import BudgetError
 from dp_halfspace.ledger.advice import largest_epsilon
-from dp_halfspace.ledger.cap import MOST_FITS, Account, Cap, Spending
-from dp_halfspace.ledger.entries import Annotation, LedgerEntry, Part, entry_of, parse_text, text_of
-from dp_halfspace.ledger.requests import Requests
-from dp_halfspace.ledger.statement import Statement, describe_spent
+from dp_halfspace.ledger.cap import Account, Cap
+from dp_halfspace.ledger.entries import (
+    Annotation,
+    LedgerEntry,
+    Part,
+    check_text,
+    parse_text,
+    text_of,
+)
+from dp_halfspace.ledger.reports import (
+    describe_accepted,
+    describe_refusal,
+    describe_state,
+    largest_single,
+    summarise,
+    table_of,
+)
+from dp_halfspace.ledger.spending import Spending
 from dp_halfspace.ledger.store import (
     LostStore,
     Row,
@@ -37,100 +48,11 @@ from dp_halfspace.ledger.store import (
     find_store,
     open_store,
 )
-from dp_halfspace.privacy.events import Event, Gaussian, Pure
-from dp_halfspace.privacy.profiles import check_delta, check_nonnegative, gdp_mu
-from dp_halfspace.privacy.record import ADJACENCIES, PrivacyRecord, rounded_text
+from dp_halfspace.privacy.profiles import check_delta
+from dp_halfspace.privacy.record import ADJACENCIES, PrivacyRecord
 
-Asked: TypeAlias = "PrivacyRecord | float | tuple[float, float]"
 # The record of one release as a function of its epsilon, where everything else is fixed.
 Plan: TypeAlias = Callable[[float], PrivacyRecord]
-# Epsilons of the releases that `plan` counts by default.
-_PLANNED_EPSILONS = (0.1, 0.3, 1.0)
-
-
-@dataclass(frozen=True, slots=True)
-class PlannedRelease:
-    """A planned release: how many are accepted, and the total epsilon after one."""
-
-    name: str
-    epsilon: float
-    delta: float
-    count: int
-    spent_after: float
-
-
-@dataclass(frozen=True, slots=True, repr=False)
-class LedgerPlan:
-    """How many more releases fit under a cap; prints as a table.
-
-    Attributes
-    ----------
-    epsilon, delta : float
-        The cap.
-    asked : float
-        Sum of the epsilons that the entries asked for, each at its own delta.
-    spent : float
-        Epsilon of all entries at `delta`, by exact composition.
-    releases : tuple of PlannedRelease
-        Each with its `name`, `epsilon` and `delta`; `count`, how many such releases and no others
-        still fit (at most 1,000,000); `spent_after`, epsilon at the delta of the cap after one.
-    fits_together : bool
-        Whether one of each fits.
-    """
-
-    epsilon: float
-    delta: float
-    asked: float
-    spent: float
-    releases: tuple[PlannedRelease, ...]
-    fits_together: bool
-
-    def __repr__(self) -> str:
-        rows = [("release", "epsilon", "delta", "how many fit", "spent after one")]
-        rows += [
-            (
-                one.name,
-                f"{one.epsilon:g}",
-                f"{one.delta:.3g}",
-                str(one.count) if one.count < MOST_FITS else f"{MOST_FITS} or more",
-                rounded_text(one.spent_after) if one.count else "-",
-            )
-            for one in self.releases
-        ]
-        asked, spent = rounded_text(self.asked), rounded_text(self.spent)
-        head = (
-            f"epsilon {asked} of {self.epsilon:g} asked for; "
-            f"{spent} spent at delta {self.delta:g} when composed"
-        )
-        one = f"one of each {'fits' if self.fits_together else 'does not fit'} at once"
-        return "\n".join([head, *align_columns(rows), *([one] if len(self.releases) > 1 else [])])
-
-
-def _plan_releases(account: Account, asked: Mapping[str, Asked], so_far: float) -> LedgerPlan:
-    """Count how many releases of each size are accepted after what has been spent."""
-    cap = account.cap
-    sizes = {name: _events_of(name, what, cap.delta) for name, what in asked.items()}
-    releases = tuple(
-        PlannedRelease(
-            name, epsilon, delta, account.count(events), account.spent(cap.delta, events)
-        )
-        for name, (epsilon, delta, events) in sizes.items()
-    )
-    together = [event for *_, events in sizes.values() for event in events]
-    spent = account.spent(cap.delta)
-    fits = account.holds(together)
-    return LedgerPlan(cap.epsilon, cap.delta, so_far, spent, releases, fits)
-
-
-def _events_of(name: str, what: Asked, delta: float) -> tuple[float, float, Sequence[Event]]:
-    """Return epsilon, delta and events of a release: as planned, Gaussian, or for 0 pure."""
-    if isinstance(what, PrivacyRecord):
-        return what.epsilon, what.delta, what.events
-    epsilon, at = what if isinstance(what, tuple) else (what, delta)
-    epsilon, at = check_nonnegative(f"epsilon of {name!r}", epsilon), check_delta(at)
-    if math.isinf(epsilon):
-        return epsilon, at, [Pure(epsilon)]
-    return epsilon, at, [Gaussian(gdp_mu(epsilon, at)) if at > 0.0 else Pure(epsilon)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,22 +65,18 @@ class Balance:
 
     digest: str
     last: int = 0
-    spent: Spending = field(default_factory=Spending)
-    asked: Requests = field(default_factory=Requests)
+    spending: Spending = field(default_factory=Spending)
 
     def after(self, rows: Sequence[Row], handle: str) -> Balance:
         """Add the rows that follow, and check that none of them was modified."""
-        last, digest, asked, releases = self.last, self.digest, self.asked, []
+        last, digest, releases = self.last, self.digest, []
         for row in rows:
             last, digest = last + 1, digest_of(digest, row)
             if (row.number, row.digest) != (last, digest):
                 raise ValueError(f"the ledger {handle} is damaged at entry {last}")
             record, about = parse_text(row.record)
-            # Entries with seeded noise, which a file may contain, have no guarantee.
-            events = (Pure(math.inf),) if record.noise == "seeded" else record.events
-            releases.append((events, about.part))
-            asked = asked.after(record, about.part)
-        return Balance(digest, last, self.spent.after(releases), asked)
+            releases.append((record, about.part))
+        return Balance(digest, last, self.spending.after(releases))
 
 
 @dataclass(slots=True)
@@ -272,25 +190,13 @@ class PrivacyLedger:
     def _store(self) -> Store:
         return self._reading.store
 
-    @property
-    def _balance(self) -> Balance:
-        return self._reading.balance
-
-    @_balance.setter
-    def _balance(self, balance: Balance) -> None:
-        self._reading.balance = balance
-
-    def annotated(
-        self, *, purpose: str | None = None, responsible: str | None = None
-    ) -> PrivacyLedger:
-        """Return a handle on the same account whose entries state purpose and responsibility.
+    def annotated(self, *, purpose: str | None) -> PrivacyLedger:
+        """Return a handle on the same account whose entries state a purpose.
 
         Parameters
         ----------
-        purpose : str or None, default=None
-            Purpose of the release, a public text. None keeps the purpose of this handle.
-        responsible : str or None, default=None
-            Person responsible for it, a public text. None keeps that of this handle.
+        purpose : str or None
+            Purpose of the releases, a public text; None states none.
 
         Returns
         -------
@@ -301,22 +207,21 @@ class PrivacyLedger:
         Raises
         ------
         ValueError
-            If a text is empty.
+            If the text is empty.
 
         Examples
         --------
         >>> from dp_halfspace import PrivacyLedger
         >>> from dp_halfspace.privacy import Pure, PrivacyRecord
         >>> ledger = PrivacyLedger(epsilon=1.0, delta=0.0)
-        >>> triage = ledger.annotated(purpose="triage model", responsible="A. Weber")
+        >>> triage = ledger.annotated(purpose="triage model")
         >>> triage.charge(PrivacyRecord(epsilon=0.5, delta=0.0, events=[Pure(0.5)], noise="os"))
-        >>> [(entry.purpose, entry.responsible) for entry in ledger.entries()]
-        [('triage model', 'A. Weber')]
+        >>> [entry.purpose for entry in ledger.entries()]
+        ['triage model']
         """
-        stated = {"purpose": purpose, "responsible": responsible}
-        return self._with_annotation(
-            **{name: text for name, text in stated.items() if text is not None}
-        )
+        if purpose is not None:
+            check_text("purpose", purpose)
+        return self._with_annotation(purpose=purpose)
 
     def for_estimator(self, name: str, plan: Plan | None = None) -> PrivacyLedger:
         """Return a handle whose entries name the class or function that makes a release.
@@ -369,8 +274,8 @@ class PrivacyLedger:
         Returns
         -------
         PrivacyLedger
-            A handle whose `spent`, `remaining` and `plan` refer to the records of this part;
-            `entries` and the exports show all.
+            A handle whose `asked`, `spent` and `remaining` refer to the records of this part;
+            `entries`, `summary` and `to_csv` show all.
 
         Raises
         ------
@@ -458,18 +363,15 @@ class PrivacyLedger:
                 row = Row(balance.last + 1, time, text_of(record, self._about), "")
                 row = row._replace(digest=digest_of(balance.digest, row))
                 transaction.insert(row)
-        if fits:
-            # The entry is durable. A handle that is interrupted before this step reads it like an
-            # entry of another handle.
-            self._balance = balance.after([row], self.handle)
-        else:
-            text = [
-                f"this release exceeds the remaining budget of {self.dataset!r}, whose total is "
-                f"epsilon={self.epsilon!r}, delta={self.delta!r}",
-                *account.refusal(record, balance.asked, self._about.part),
-                *self._advice(account, record.epsilon),
-            ]
-            raise BudgetError(". ".join(text))
+        if not fits:
+            raise BudgetError(
+                f"this release exceeds the remaining budget of {self.dataset!r}. "
+                f"{describe_refusal(account, record, self._state(account))}"
+                f"{self._advice(account, record.epsilon)}"
+            )
+        # The entry is durable. A handle that is interrupted before this step reads it like an
+        # entry of another handle.
+        self._reading.balance = balance.after([row], self.handle)
 
     def asked(self) -> float:
         """Sum of the epsilons that everything charged so far asked for.
@@ -483,7 +385,7 @@ class PrivacyLedger:
             with the largest sum or, for a handle of a part, that of the records of the part.
         """
         self._current_account()
-        return self._balance.asked.epsilon(self._about.part)
+        return self._reading.balance.spending.asked(self._about.part)
 
     def spent(self, delta: float | None = None) -> float:
         """Epsilon of everything charged so far, by exact composition.
@@ -515,21 +417,22 @@ class PrivacyLedger:
         Returns
         -------
         float
-            Epsilon of that release at its own delta; 0 if nothing is left. It may exceed the
-            epsilon of the cap if `delta` is below that of the cap: noise with epsilon 3 at delta
-            1e-6 has epsilon 3.6 at 1e-8, and its charge is the same. The remaining epsilon of a
-            pure DP release may be smaller or larger than that of a Gaussian one. A fit may make
-            several releases of both kinds, so `remaining_for` is what is left for a fit.
+            Epsilon of four digits of that release at its own delta, up to 1e6; 0 if nothing is
+            left. It may exceed the epsilon of the cap if `delta` is below that of the cap: noise
+            with epsilon 3 at delta 1e-6 has epsilon 3.6 at 1e-8, and its charge is the same. The
+            remaining epsilon of a pure DP release may be smaller or larger than that of a Gaussian
+            one. A fit may make several releases of both kinds, so `remaining_for` is what is left
+            for a fit.
 
         Examples
         --------
         >>> from dp_halfspace import PrivacyLedger
         >>> ledger = PrivacyLedger(epsilon=3.0, delta=1e-6)
-        >>> round(ledger.remaining(), 3), round(ledger.remaining(1e-8), 3)
+        >>> ledger.remaining(), ledger.remaining(1e-8)
         (3.0, 3.583)
         """
         at = self.delta if delta is None else check_delta(delta)
-        return self._current_account().remaining(at)
+        return largest_single(self._current_account(), at)
 
     def remaining_for(self, release: Any, *data: Any, **options: Any) -> float:
         """Epsilon with which a fit to given data would be accepted now.
@@ -579,99 +482,40 @@ class PrivacyLedger:
 
     def entries(self) -> list[LedgerEntry]:
         """Everything charged so far, in order; a changed or missing entry raises ValueError."""
-        return [entry for entry, *_ in self._statement().entries]
-
-    def to_json(self) -> str:
-        """Return terms and entries as standard JSON."""
-        entries = [entry.to_dict() for entry in self.entries()]
-        return json.dumps({**self._store.terms, "entries": entries}, allow_nan=False)
+        with self._store.transaction(writes=False) as transaction:
+            rows = transaction.rows(0)
+        Balance(self._store.first_digest).after(rows, self.handle)
+        found = []
+        for row in rows:
+            record, about = parse_text(row.record)
+            part = None if about.part is None else about.part.name
+            found.append(
+                LedgerEntry(row.number, row.time, record, about.estimator, about.purpose, part)
+            )
+        return found
 
     def to_csv(self, path: str | os.PathLike[str] | None = None) -> str:
-        """Return the entries as a table, with epsilon of all entries up to each of them.
+        """Return the entries as a table.
 
-        Columns ``spent_after`` and ``spent_delta`` are that epsilon and the delta of the cap, at
-        which it holds. With a `path` the table is also written to that file; a file of a ledger is
-        refused. Texts that a spreadsheet would interpret as a formula begin with an apostrophe.
+        With a `path` the table is also written to that file; a file of a ledger is refused. Texts
+        that a spreadsheet would interpret as a formula begin with an apostrophe.
         """
-        return write_text(self._statement().to_csv(), path)
+        return write_text(table_of(self.entries()), path)
 
     def summary(self) -> str:
         """Text for human readers: the guarantee, the spent and the remaining budget."""
-        return self._statement().summary()
-
-    def plan(self, *epsilons: float, **asked: Asked) -> LedgerPlan:
-        """Count how many more releases of given sizes are accepted; nothing is charged.
-
-        Parameters
-        ----------
-        *epsilons : float
-            Epsilons of releases at the delta of the cap; .1, .3 and 1 by default.
-        **asked : PrivacyRecord, float or tuple (epsilon, delta)
-            Named releases: the result of ``plan(X, y)`` of an estimator or of a search, or numbers
-            for a Gaussian release or, with delta = 0, a pure DP one. ``AdaptiveMarginClassifier``
-            and ``private_score`` with this budget make such releases.
-
-        Returns
-        -------
-        LedgerPlan
-            It prints as a table. For each release `count` is exact: this many are accepted if
-            nothing else is charged, and no more.
-
-        Raises
-        ------
-        BudgetError
-            If a record is of a kind that the ledger refuses.
-
-        Notes
-        -----
-        **Privacy.** A function of public numbers, so calling it uses no budget.
-
-        Examples
-        --------
-        >>> from dp_halfspace import PrivacyLedger
-        >>> ledger = PrivacyLedger(epsilon=1.0, delta=1e-6)
-        >>> ledger.plan(fit=(0.5, 1e-7), evaluation=0.1)
-        epsilon 0 of 1 asked for; 0 spent at delta 1e-06 when composed
-        release     epsilon  delta  how many fit  spent after one
-        fit             0.5  1e-07             4          0.44442
-        evaluation      0.1  1e-06            73              0.1
-        one of each fits at once
-        """
-        sizes = epsilons if epsilons or asked else _PLANNED_EPSILONS
-        for record in asked.values():
-            if isinstance(record, PrivacyRecord):
-                self._check_kind(record)
-        every = {**{f"epsilon {size:g}": size for size in sizes}, **asked}
+        self.entries()  # which checks every entry again
         account = self._current_account()
-        so_far = self._balance.asked.epsilon(self._about.part)
-        return _plan_releases(account, every, so_far)
-
-    def close(self) -> None:
-        """Close this handle, which refuses all calls from then on.
-
-        No file is open between two calls, so closing releases no resource. Opening the path again
-        gives another handle. ``with PrivacyLedger(path) as ledger:`` closes at the end.
-        """
-        account = self._store.first_digest
-        lost = LostStore(self.handle, "this ledger was closed: open it again", account)
-        self._bind(lost, self._about)
-
-    def __enter__(self) -> PrivacyLedger:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self.close()
+        state = f"Ledger of {self.dataset!r}: {self._state(account)}"
+        return summarise(account, self._reading.balance.spending, self.adjacency, state)
 
     def __repr__(self) -> str:
         try:
-            spent = self.spent()
+            state = self._state(self._current_account())
             cap = f"cap epsilon={self.epsilon:g}, delta={self.delta:g}"
         except (BudgetError, ValueError) as error:
             return f"PrivacyLedger({self.handle!r}: not available, {error})"
-        part, asked = self._about.part, self._balance.asked
-        state = asked.describe(self.epsilon, part)
-        if asked.count:
-            state += f"; {describe_spent(spent, self._cap())}"
+        part = self._about.part
         about = "" if part is None else f", part {part.name!r}"
         return f"PrivacyLedger({self.handle!r}: {state}; {cap}{about})"
 
@@ -683,25 +527,26 @@ class PrivacyLedger:
         """Return this ledger, because there is only one account."""
         return self
 
-    def __getstate__(self) -> dict[str, str]:
+    def __getstate__(self) -> dict[str, Any]:
         """Store the handle and its annotation, for pickle and skops."""
-        state = {"handle": self.handle, "account": self._store.first_digest}
-        stated = {} if self._about == Annotation() else {"about": self._about.to_json()}
-        return {**state, **stated}
+        account = self._store.first_digest
+        return {"handle": self.handle, "account": account, "about": self._about.to_dict()}
 
-    def __setstate__(self, state: dict[str, str]) -> None:
+    def __setstate__(self, state: dict[str, Any]) -> None:
         """Find the account again; a model whose ledger is lost still predicts."""
         handle, account = state["handle"], state["account"]
+        store: Store = LostStore(handle, account)
         try:
-            store = find_store(handle)
+            found = find_store(handle)
         except (OSError, ValueError) as error:
-            store = LostStore(handle, str(error))
-        if not isinstance(store, LostStore) and store.first_digest != account:
-            reason = f"the file of the ledger {handle} was replaced by another ledger"
-            store = LostStore(handle, reason)
-        if isinstance(store, LostStore):
-            store = replace(store, first_digest=account)
-        self._bind(store, Annotation.from_dict(json.loads(state.get("about", "{}"))))
+            store = LostStore(handle, account, str(error))
+        else:
+            if found.first_digest == account:
+                store = found
+            elif not isinstance(found, LostStore):
+                reason = f"the file of the ledger {handle} was replaced by another ledger"
+                store = LostStore(handle, account, reason)
+        self._bind(store, Annotation.from_dict(state["about"]))
 
     def _check_kind(self, record: PrivacyRecord) -> None:
         """Refuse a record without releases, with seeded noise, or with a weaker adjacency."""
@@ -746,32 +591,22 @@ class PrivacyLedger:
             return account.holds(record.events)
         return False
 
-    def _advice(self, account: Account, refused: float) -> list[str]:
+    def _advice(self, account: Account, refused: float) -> str:
         """Name an accepted epsilon of the release that is charged, if its plan is known."""
         if self._plan is None:
-            return []
+            return ""
         left = largest_epsilon(partial(self._accepts, account, self._plan), refused)
-        if left:
-            return [f"The same release with epsilon={left:g} is accepted"]
-        return ["None of the smaller epsilons that were tried is accepted for it"]
+        if not left:
+            return ". None of the smaller epsilons that were tried is accepted for it"
+        accepted = describe_accepted(account, self._plan(left))
+        return f". The same release is accepted with {accepted}"
 
     def _cap(self) -> Cap:
         return Cap(self.epsilon, self.delta, self.adaptive)
 
-    def _statement(self) -> Statement:
-        with self._store.transaction(writes=False) as account:
-            rows = account.rows(0)
-        balance, entries = Balance(self._store.first_digest), []
-        parts: dict[str, Part] = {}
-        for row in rows:
-            balance = balance.after([row], self.handle)
-            record, about = parse_text(row.record)
-            if about.part is not None:
-                parts.setdefault(about.part.name, about.part)
-            entry = entry_of(row.number, row.time, record, about)
-            entries.append((entry, balance.spent, balance.asked))
-        terms = self.dataset, self.adjacency, self._cap()
-        return Statement(*terms, entries, tuple(parts.values()))
+    def _state(self, account: Account) -> str:
+        balance = self._reading.balance
+        return describe_state(account, balance.spending, balance.last, self._about.part)
 
     def _current_account(self) -> Account:
         """Return the cap and the charges so far, after reading new entries."""
@@ -780,19 +615,26 @@ class PrivacyLedger:
 
     def _account(self, balance: Balance) -> Account:
         """Return the cap and all releases that a record of this handle may have taken part in."""
-        return Account(self._cap(), balance.spent.cases(self._about.part))
+        return Account(self._cap(), balance.spending.cases(self._about.part))
 
     def _catch_up(self, transaction: Transaction) -> Balance:
         """Read the entries that have been added, and check that none was modified."""
-        balance = self._balance
+        balance = self._reading.balance
         rows = transaction.rows(max(balance.last - 1, 0))
         known = (balance.last, balance.digest)
         if balance.last and (not rows or (rows[0].number, rows[0].digest) != known):
             raise ValueError(f"the ledger {self.handle} has lost entries, or was replaced")
         # A single assignment: before and after it, the handle is consistent with some entries.
         # Threads that share it may set each other back, and then read the entries again.
-        self._balance = balance = balance.after(rows[bool(balance.last) :], self.handle)
+        balance = balance.after(rows[bool(balance.last) :], self.handle)
+        self._reading.balance = balance
         return balance
+
+
+def describe_left(ledger: PrivacyLedger, plan: Plan) -> str:
+    """Describe the epsilon with which a planned release is accepted; empty if none is found."""
+    left = ledger.remaining_for(plan)
+    return describe_accepted(ledger._current_account(), plan(left)) if left else ""
 
 
 def write_text(text: str, path: str | os.PathLike[str] | None) -> str:

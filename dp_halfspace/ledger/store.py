@@ -37,9 +37,9 @@ _WAIT_SECONDS = 60.0
 COMPANIONS = ("-journal", "-wal", "-shm")
 # A ledger that is being created has a second name for a moment; others wait this many times 10 ms.
 _NAME_CHECKS = 100
-# A message of SQLite may quote a damaged name that is not valid text.
-_UNREADABLE = (sqlite3.Error, UnicodeDecodeError)
 _TERM_NAMES = {"id", "dataset", "adjacency", "adaptive", "epsilon", "delta"}
+# A message of SQLite may quote a damaged name that is not valid text.
+_SQLITE_ERRORS = (sqlite3.Error, UnicodeDecodeError)
 _SCHEMA = """
 CREATE TABLE account (
     terms TEXT NOT NULL, digest TEXT NOT NULL, last INTEGER NOT NULL, head TEXT NOT NULL
@@ -140,11 +140,11 @@ _LOST = (
 
 @dataclass(frozen=True, slots=True)
 class LostStore:
-    """A store that is no longer available and refuses all calls."""
+    """A store that is not available and refuses all calls; it knows whose account is lost."""
 
     handle: str
-    reason: str = _LOST
     first_digest: str = ""
+    reason: str = _LOST
 
     @property
     def terms(self) -> dict[str, Any]:
@@ -199,16 +199,6 @@ class _SqlTransaction:
 _connected = threading.RLock()
 
 
-def _before_fork() -> None:
-    """Wait until no other thread has a connection."""
-    _connected.acquire()
-
-
-def _after_fork() -> None:
-    """Let the threads of the parent continue."""
-    _connected.release()
-
-
 def _free_in_child() -> None:
     """Make a new lock in a forked child, where the thread that holds the old one does not exist."""
     global _connected  # noqa: PLW0603 - a lock cannot be freed for somebody else
@@ -216,8 +206,11 @@ def _free_in_child() -> None:
 
 
 if hasattr(os, "register_at_fork"):
+    # The name is looked up at each fork, because a child replaces the lock.
     os.register_at_fork(
-        before=_before_fork, after_in_parent=_after_fork, after_in_child=_free_in_child
+        before=lambda: _connected.acquire(),  # noqa: PLW0108
+        after_in_parent=lambda: _connected.release(),  # noqa: PLW0108
+        after_in_child=_free_in_child,
     )
 
 
@@ -251,30 +244,21 @@ class FileStore(_HasTerms):
             )
         # The first bytes identify a ledger. SQLite may write to a file that it opens, to recover
         # after a killed process, so it must not open other files.
-        with path.open("rb") as file:
-            header = file.read(100)
-        version = int.from_bytes(header[60:64], "big")
-        if not _is_ledger(header) or version not in (1, _FORMAT):
+        header = _header(path)
+        if not _is_ledger(header) or int.from_bytes(header[60:64], "big") != _FORMAT:
             raise ValueError(f"{path} is not a privacy ledger of this version")
-        if version == 1:
-            raise ValueError(
-                f"{path} was made by an earlier version, in which a ledger had no "
-                "digest of its terms: create a new ledger with the remaining budget "
-                "that the earlier version states"
-            )
         _refuse_second_name(path)
         try:
             with _connected, closing(_connect(path)) as connection:
                 is_whole = connection.execute("PRAGMA quick_check").fetchone()[0] == "ok"
                 terms = json.loads(_account_in(connection, path).terms)
-                unknown = set(terms) - _TERM_NAMES
-                check_terms(**{name: terms[name] for name in _TERM_NAMES - {"id"}})
-        except (*_UNREADABLE, ValueError, TypeError, KeyError) as error:
+            # A term that is unknown here may promise something.
+            is_whole = is_whole and set(terms) == _TERM_NAMES
+            check_terms(**terms)
+        except (*_SQLITE_ERRORS, ValueError, TypeError) as error:
             raise ValueError(f"the ledger {path} is damaged, or cannot be read") from error
         if not is_whole:
-            raise ValueError(f"the ledger {path} is damaged")
-        if unknown:
-            raise ValueError(f"{path} was made by a newer version: it has terms unknown to this")
+            raise ValueError(f"the ledger {path} is damaged, or of a newer version")
         return cls(terms, path)
 
     @classmethod
@@ -338,7 +322,7 @@ class FileStore(_HasTerms):
                         f"the file of the ledger {self.handle} was replaced while it was in use, "
                         "so nothing is released"
                     )
-        except _UNREADABLE as error:
+        except _SQLITE_ERRORS as error:
             raise BudgetError(
                 f"the ledger {self.path} cannot be used, so nothing is released: {error}"
             ) from error

@@ -34,7 +34,7 @@ from dp_halfspace.data.validation import (
 )
 from dp_halfspace.metrics._intervals import (
     OUT_OF_NOISE,
-    WIDE,
+    UNKNOWN_WIDTH,
     Estimate,
     Released,
     within_range,
@@ -42,7 +42,7 @@ from dp_halfspace.metrics._intervals import (
 from dp_halfspace.metrics._table import METRICS
 from dp_halfspace.privacy.record import PrivacyRecord
 
-_FAILED = (
+_MODEL_FAILED = (
     "the model failed for these records. Its message is not shown, because it may quote them. Call "
     "its methods where only people who may see the records can read the message"
 )
@@ -79,7 +79,7 @@ class HeldOut:
 
         What the model says of the records is private: a warning may be about a single one.
         """
-        return call_silently(lambda: self._outcomes(outcome, model), _FAILED)
+        return call_silently(lambda: self._outcomes(outcome, model), _MODEL_FAILED)
 
     def _outcomes(self, outcome: Callable[..., Any], model: Any) -> Any:
         nothing = None
@@ -297,6 +297,6 @@ def _gap_interval(
     center, low, high = estimate
     least = gap - np.hypot.outer(center - low, high - center)
     most = gap + np.hypot.outer(high - center, center - low)
-    is_known = np.logical_and.outer(high - low < WIDE, high - low < WIDE)
+    is_known = np.logical_and.outer(high - low < UNKNOWN_WIDTH, high - low < UNKNOWN_WIDTH)
     least, most = np.where(is_known, least, -1.0), np.where(is_known, most, 1.0)
     return np.clip(least, -1.0, 1.0), np.clip(most, -1.0, 1.0)

@@ -18,27 +18,28 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtr, ndtri
 
-from dp_halfspace.metrics._tallies import COUNT, LARGEST_LOG_LOSS, RIGHT, SCALE
+from dp_halfspace.metrics._tallies import LARGEST_LOG_LOSS, RIGHT, SCALE
 
 FloatArray = NDArray[np.float64]
 # Value, lower end and upper end. Noise may take each out of the range of the metric, and deviations
 # of several estimates are combined before `within_range` cuts them.
 Estimate = tuple[Any, Any, Any]
-Curve = tuple[FloatArray, FloatArray]
+# The two coordinates of the points of a curve, and their thresholds.
+Curve = tuple[FloatArray, FloatArray, FloatArray]
 
 # Share of a normal distribution within the limit: 95 %, and one more for what is approximate.
 _INSIDE = 0.96
-_LIMIT = float(ndtri(0.5 + 0.5 * _INSIDE))
+_DEVIATIONS = float(ndtri(0.5 + 0.5 * _INSIDE))
 # Standard deviations that the noisy count of the records in no listed group must exceed.
 OUT_OF_NOISE = 3.0
 # Standard deviations that the noisy count of the records above a threshold must exceed.
 _SEEN = 2.0
 # An estimate with a wider interval, before it is cut at the range, is taken for unknown.
-WIDE = 1.0
+UNKNOWN_WIDTH = 1.0
 # Ends are sought so far beyond the range [0, 1], and found to 1e-7.
 _BEYOND = 0.5
 _HALVINGS = 24
-_TINY = np.finfo(np.float64).tiny
+_SMALLEST_VARIANCE = np.finfo(np.float64).tiny
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +53,7 @@ class Released:
     # Counts that were moved until their total is n: their errors add up to zero.
     adds_up: bool = False
     # Deviations on each side of an interval; an array has those of the lower and of the upper end.
-    limit: Any = _LIMIT
+    limit: Any = _DEVIATIONS
 
     def divided_by(self, unit: float) -> Released:
         """Return counts divided by the unit that they are multiples of."""
@@ -107,7 +108,10 @@ def _invert(
 
 def _limit(sampling: Any, noise: Any, released: Released) -> Any:
     """Return the limit of a statistic from the variances of its sampling and of its noise terms."""
-    variance, limit = np.maximum(sampling, 0.0) + noise.sum(axis=-1) + _TINY, released.limit
+    variance, limit = (
+        np.maximum(sampling, 0.0) + noise.sum(axis=-1) + _SMALLEST_VARIANCE,
+        released.limit,
+    )
     if released.is_laplace:
         # The quantile of one Laplace variable, if there is nothing else.
         tail = -np.log(2.0 * ndtr(-limit)) / math.sqrt(2.0) - limit
@@ -131,7 +135,7 @@ def _limit_at_fit(
         # The second step has the variances of the counts from the first one.
         for _ in range(2):
             pull = (np.maximum(fitted, 0.0) + v) * slopes
-            scale = statistic / ((pull * slopes).sum(axis=-1) + _TINY)
+            scale = statistic / ((pull * slopes).sum(axis=-1) + _SMALLEST_VARIANCE)
             fitted = counts - scale[..., None] * pull
             slopes = slopes_at(fitted, p)
         sampling = (np.maximum(fitted, 0.0) * slopes**2).sum(axis=-1)
@@ -178,12 +182,6 @@ def classes_by_rows(released: Released) -> Released:
     return released
 
 
-def classes_of_bins(released: Released) -> Released:
-    """Return the counts of classes in the bins of a calibration curve."""
-    bins = released.divided_by(COUNT)
-    return replace(bins, counts=bins.counts[..., :2, :])
-
-
 def majority_share(by_class: Released) -> Estimate:
     """Estimate the share of the records that the class with the largest noisy count has.
 
@@ -216,7 +214,7 @@ def mean_loss(released: Released) -> Estimate:
     inner = np.clip(inner, 0.0, n * mean * (1.0 - mean))
 
     def deviation(p: Any, _: Any) -> Any:
-        part = np.minimum(p / np.maximum(mean, _TINY), 1.0)
+        part = np.minimum(p / np.maximum(mean, _SMALLEST_VARIANCE), 1.0)
         return _limit(n * p * (1.0 - p) - part * inner, noise, losses)
 
     return _invert(total, float(n), deviation)
@@ -264,13 +262,6 @@ def mean_recall(released: Released) -> Estimate:
     return _mean_of_rows(released, np.array([0.0, 1.0]))
 
 
-def share_in_bins(released: Released) -> Estimate:
-    """Estimate the share of the second class in every bin."""
-    bins = classes_of_bins(released)
-    bins = replace(bins, counts=np.moveaxis(bins.counts, -2, -1))
-    return _by_row(bins, np.array([0.0, 1.0]))
-
-
 def _by_row(released: Released, own: FloatArray) -> Estimate:
     """Estimate the share that the weighted counts are of all counts of every row."""
     return _ratio(released, own, np.ones_like(own))
@@ -282,7 +273,7 @@ def _mean_of_rows(released: Released, own: FloatArray) -> Estimate:
     center, *ends = _by_row(released, own)
     # An unknown row balances no error of the others, so that each of them has to be covered.
     _, *careful = _by_row(released.at_once(k), own)
-    is_known = ends[1] - ends[0] < WIDE
+    is_known = ends[1] - ends[0] < UNKNOWN_WIDTH
     low, high = np.where(is_known.all(axis=-1, keepdims=True), ends, careful)
     # Standard deviations of independent estimates add up in squares, separately on each side. An
     # estimate that noise takes out of the range is not cut: its error is part of the sum.
@@ -349,7 +340,7 @@ def average_precision(released: Released) -> Estimate:
         np.stack([low, high]),
         total,
         _limit_at_fit(released.flat, slopes_at),
-        center=value / np.maximum(total, _TINY),
+        center=value / np.maximum(total, _SMALLEST_VARIANCE),
         beyond=0.0,
     )
 
@@ -373,40 +364,19 @@ def area_under_curve(released: Released) -> Estimate:
     return _invert(ordered, pairs, _limit_at_fit(released.flat, slopes_at), beyond=0.0)
 
 
-def calibration_curve(counts: FloatArray, borders: FloatArray | None, shares: Any) -> Curve:
-    """Return the share of positives and the mean probability of every bin."""
-    assert borders is not None, "bins have borders"
-    edges = np.array([0.0, *borders, 1.0])
-    place = counts[2] / np.maximum(0.5 * (counts[0] + counts[1]), 0.5 * COUNT)
-    means = edges[:-1] + np.diff(edges) * (0.5 + np.clip(place, -0.5, 0.5))
-    return shares, means
-
-
-def precision_recall_curve(counts: FloatArray, borders: FloatArray | None, value: Any) -> Curve:
+def precision_recall_curve(counts: FloatArray, borders: FloatArray) -> Curve:
     """Return precision and recall from the highest threshold down; recall rises."""
-    del borders, value
     false, above = np.maximum.accumulate(
         np.maximum(np.cumsum(counts[:, ::-1], axis=1), 0.0), axis=1
     )
-    return above / np.maximum(above + false, 1.0), above / max(above[-1], 1.0)
+    precision = above / np.maximum(above + false, 1.0)
+    return precision, above / max(above[-1], 1.0), np.array([*borders[::-1], -np.inf])
 
 
-def thresholds_of_roc(borders: FloatArray | None) -> FloatArray:
-    """Return the thresholds of a ROC curve: scores of at least each are positive."""
-    return np.concatenate([[np.inf], thresholds_of_cells(borders)])
-
-
-def thresholds_of_cells(borders: FloatArray | None) -> FloatArray:
-    """Return the lower ends of cells of scores, from the highest one down."""
-    assert borders is not None, "cells of scores have borders"
-    return np.concatenate([borders[::-1], [-np.inf]])
-
-
-def roc_curve(counts: FloatArray, borders: FloatArray | None, area: Any) -> Curve:
+def roc_curve(counts: FloatArray, borders: FloatArray) -> Curve:
     """Return false and true positive rates from the highest threshold down, both rising."""
-    del borders, area
     rates = np.cumsum(counts[:, ::-1], axis=1) / np.maximum(counts.sum(axis=1, keepdims=True), 1.0)
     rising = np.maximum.accumulate(np.clip(rates, 0.0, 1.0), axis=1)
     rising[:, -1] = 1.0
     fpr, tpr = np.column_stack([np.zeros(2), rising])
-    return fpr, tpr
+    return fpr, tpr, np.array([np.inf, *borders[::-1], -np.inf])

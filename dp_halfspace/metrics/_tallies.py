@@ -24,19 +24,14 @@ SCALE = 2**16
 LARGEST_LOG_LOSS = 5.0
 # Units that a correct prediction counts, where the class of its record counts one.
 RIGHT = 4
-# Calibration curve: the whole units that a record counts.
-COUNT = 64
-# Half a bin, in the same units.
-HALF = 16
-# Borders at multiples of a half in log-odds, and at tenths. For scores of unknown scale, thirds of
+# Borders at multiples of a half in log-odds. For scores of unknown scale, thirds of
 # their width where most of them are, and increasingly wide steps beyond.
 HALF_LOG_ODDS = expit(np.linspace(-8.0, 8.0, 33))
-TENTHS = np.arange(1, 10) / 10.0
 _WIDTHS = np.sinh(np.linspace(-4.2, 4.2, 33))
 # Candidates for the quartiles of such scores; the quartiles of a normal distribution are 1.35
 # standard deviations apart.
-_SIZES = 2.0 ** (np.arange(-24 * 128, 32 * 128 + 1) / 128.0)
-PLACES = np.concatenate([-_SIZES[::-1], [0.0], _SIZES])
+_PLACE_SIZES = 2.0 ** (np.arange(-24 * 128, 32 * 128 + 1) / 128.0)
+PLACES = np.concatenate([-_PLACE_SIZES[::-1], [0.0], _PLACE_SIZES])
 _QUARTILES = 1.35
 
 
@@ -49,7 +44,7 @@ class Cells:
     people: People | None = None
     n_groups: int = 1
     # Sums of weights are exact for integer factors up to this.
-    largest: int = COUNT
+    largest: int = RIGHT
 
     @property
     def weights(self) -> FloatArray | None:
@@ -57,29 +52,16 @@ class Cells:
         return None if self.people is None else self.people.weights_for(self.largest)
 
 
+def score_borders(model: Any) -> FloatArray | None:
+    """Return the public borders of the cells of scores; None if they are to be learnt."""
+    return HALF_LOG_ODDS if hasattr(model, "predict_proba") else None
+
+
 def checked_borders(given: ArrayLike) -> FloatArray:
     """Check borders that the user states."""
     borders = np.asarray(given, dtype=np.float64)
     if borders.ndim != 1 or not borders.size or not (np.diff(borders) > 0).all():
         raise ValueError("thresholds must be None or an increasing list of public numbers")
-    return borders
-
-
-def score_borders(model: Any, given: ArrayLike | None) -> FloatArray | None:
-    """Return the public borders of the cells of scores; None if they are to be learnt."""
-    if given is not None:
-        return checked_borders(given)
-    return HALF_LOG_ODDS if hasattr(model, "predict_proba") else None
-
-
-def bin_borders(model: Any, given: ArrayLike | None) -> FloatArray:
-    """Return the inner borders of the bins of a calibration curve."""
-    del model
-    if given is None:
-        return TENTHS
-    borders = checked_borders(given)
-    if not (borders[0] > 0.0 and borders[-1] < 1.0):
-        raise ValueError("thresholds of a calibration curve must be between 0 and 1")
     return borders
 
 
@@ -99,7 +81,7 @@ def places(counts: NDArray[np.float64], n: int) -> NDArray[np.float64]:
 
 def cells_between(ends: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return borders of cells for scores whose quartiles were released, in any order."""
-    width = np.ptp(ends) + 2.0**-8 * np.abs(ends).max() + _SIZES[0]
+    width = np.ptp(ends) + 2.0**-8 * np.abs(ends).max() + _PLACE_SIZES[0]
     borders: NDArray[np.float64] = ends.mean() + width / _QUARTILES * _WIDTHS
     return borders
 
@@ -246,18 +228,9 @@ def count_confusions_of_groups(
 
 def count_scores(values: NDArray[Any], codes: NDArray[np.intp], cells: Cells) -> FloatArray:
     """Count the records of each class by the cell of their score."""
-    return _by_cell(values, codes, cells)[1]
-
-
-def count_bins(values: NDArray[Any], codes: NDArray[np.intp], cells: Cells) -> FloatArray:
-    """Count the records of each class by the bin of their probability and the position in it."""
-    found, counts = _by_cell(values, codes, cells)
-    edges = np.array([0.0, *_borders(cells), 1.0])
-    share = (values - edges[found]) / np.diff(edges)[found]
-    place = np.rint(HALF * np.clip(2.0 * share - 1.0, -1.0, 1.0))
-    weights = cells.weights
-    place = place if weights is None else place * weights
-    return np.vstack([COUNT * counts, np.bincount(found, place, counts.shape[1])])
+    assert cells.borders is not None, "cells of scores have borders"
+    found = np.searchsorted(cells.borders, values, side="right")
+    return _histogram(codes, found, (cells.n_classes, len(cells.borders) + 1), cells.weights)
 
 
 def sum_losses(values: NDArray[Any], codes: NDArray[np.intp], cells: Cells) -> FloatArray:
@@ -269,20 +242,6 @@ def sum_losses(values: NDArray[Any], codes: NDArray[np.intp], cells: Cells) -> F
     # The second sum serves for the variance of the losses. It does not raise the sensitivity.
     spread = values * (SCALE - values) // SCALE
     return np.array([values.sum(), spread.sum()], dtype=np.float64)
-
-
-def _borders(cells: Cells) -> FloatArray:
-    assert cells.borders is not None, "cells of scores have borders"
-    return cells.borders
-
-
-def _by_cell(
-    values: NDArray[Any], codes: NDArray[np.intp], cells: Cells
-) -> tuple[NDArray[np.intp], FloatArray]:
-    """Return the cell of each score, and the count of each class in each cell."""
-    borders = _borders(cells)
-    found = np.searchsorted(borders, values, side="right")
-    return found, _histogram(codes, found, (cells.n_classes, len(borders) + 1), cells.weights)
 
 
 def _histogram(

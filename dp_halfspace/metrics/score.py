@@ -35,6 +35,7 @@ from dp_halfspace.metrics._tallies import (
     cells_between,
     count_confusions_of_groups,
     places,
+    score_borders,
 )
 from dp_halfspace.privacy import accounting
 from dp_halfspace.privacy.budget import Budget
@@ -53,16 +54,14 @@ from dp_halfspace.privacy.randomness import noise_kind, noise_source
 from dp_halfspace.privacy.record import PrivacyRecord
 
 if TYPE_CHECKING:
-    from sklearn.calibration import CalibrationDisplay
-    from sklearn.metrics import ConfusionMatrixDisplay, RocCurveDisplay
     from typing_extensions import Unpack
 
 # Share of epsilon for one quartile of scores of unknown scale, times n epsilon.
 _PLACE = 150.0
 # Smallest value of this share.
-_LEAST_SHARE = 0.04
+_LEAST_PLACE_SHARE = 0.04
 # If the share would exceed this, the quartiles are assumed to be -1 and 1.
-_LARGEST_SHARE = 0.25
+_LARGEST_PLACE_SHARE = 0.25
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,22 +72,20 @@ class PrivateScore:
     ----------
     metric : str
         Name of the metric.
-    value : float or ndarray of shape (n_classes, n_classes) or (n_bins,)
-        The estimate. For a confusion matrix, noisy counts between 0 and n with true labels by rows;
-        for a calibration curve, the share of positives in every bin.
+    value : float or ndarray of shape (n_classes, n_classes)
+        The estimate. For a confusion matrix, noisy counts between 0 and n with true labels by rows.
     interval : tuple (low, high)
         95 % confidence interval for the score on fresh records, which covers sampling and noise;
         for ``"roc_auc"`` and ``"average_precision"`` that of scores rounded to the thresholds.
-        For a confusion matrix or a calibration curve two arrays, with a separate interval of every
-        entry, for n fresh records.
+        For a confusion matrix two arrays, with a separate interval of every entry, for n fresh
+        records.
     privacy_ : PrivacyRecord
         The guarantee of the release, for all metrics of one call together.
     classes : ndarray of shape (n_classes,)
         The public label set, sorted.
     curve : tuple of two arrays, or None
         For ``metric="roc_auc"`` (fpr, tpr) at the public thresholds, from (0, 0) to (1, 1). For
-        ``"average_precision"`` (precision, recall), recall rising. For ``"calibration_curve"``
-        (prob_true, prob_pred), one of each for every bin.
+        ``"average_precision"`` (precision, recall), recall rising.
     thresholds : ndarray or None
         For ``"roc_auc"`` and ``"average_precision"`` the threshold of every point of the curve:
         scores of at least this are positive. The first one of ``"roc_auc"`` is infinite.
@@ -130,12 +127,15 @@ class PrivateScore:
 
     def rows(self) -> list[tuple[str, str, str]]:
         """Return name, value and interval of every number, as texts for a table."""
-        metric = METRICS[self.metric]
-        ends = (np.ravel(part).tolist() for part in (self.value, *self.interval))
+        names, digits = [self.metric], 3
+        if np.ndim(self.value):
+            labels, digits = self.classes, 0
+            names = [f"{true}, predicted {said}" for true in labels for said in labels]
+        parts = (np.ravel(part).tolist() for part in (self.value, *self.interval))
+        texts = ([f"{number:.{digits}f}" for number in part] for part in parts)
         return [
-            (name, numbers[0], f"{numbers[1]} to {numbers[2]}")
-            for name, *each in zip(metric.rows(self), *ends, strict=True)
-            for numbers in [[f"{end:.{metric.digits}f}" for end in each]]
+            (name, value, f"{low} to {high}")
+            for name, value, low, high in zip(names, *texts, strict=True)
         ]
 
     def to_dict(self) -> dict[str, Any]:
@@ -199,25 +199,6 @@ class PrivateScore:
             )
         return "\n".join(said)
 
-    def display(self) -> RocCurveDisplay | ConfusionMatrixDisplay | CalibrationDisplay:
-        """Return the display of scikit-learn for this score, whose ``plot`` draws with matplotlib.
-
-        Returns
-        -------
-        RocCurveDisplay, ConfusionMatrixDisplay or CalibrationDisplay
-            For a calibration curve, with the bins for which the counts carry information.
-
-        Raises
-        ------
-        ValueError
-            For other metrics, which are single numbers.
-        """
-        draw = METRICS[self.metric].display
-        if draw is None:
-            raise ValueError(f"metric={self.metric!r} is one number: there is nothing to draw")
-        display: RocCurveDisplay | ConfusionMatrixDisplay | CalibrationDisplay = draw(self)
-        return display
-
 
 def _to_plain(value: Any) -> Any:
     """Return numbers, labels and arrays of them as plain data; infinity becomes text."""
@@ -241,7 +222,6 @@ class _Options(TypedDict, total=False):
     delta: float | str
     groups: Any
     by_values: Sequence[Any] | None
-    thresholds: ArrayLike | None
     random_state: int | None
     ledger: Any
 
@@ -277,7 +257,6 @@ def private_score(
     groups: Any = None,
     by: Any = None,
     by_values: Sequence[Any] | None = None,
-    thresholds: ArrayLike | None = None,
     random_state: int | None = None,
     ledger: Any = None,
 ) -> PrivateScore | PrivateGroupScore | list[PrivateScore] | list[PrivateGroupScore]:
@@ -287,9 +266,9 @@ def private_score(
     ----------
     model : fitted classifier
         Model with ``classes_`` and ``predict``; for ``"roc_auc"`` and ``"average_precision"`` with
-        ``predict_proba`` or ``decision_function``, for ``"brier"``, ``"log_loss"`` and
-        ``"calibration_curve"`` with ``predict_proba``. It may be a pipeline. ``classes_`` may be in
-        any order. A predicted label that is not in ``classes_`` counts as a wrong prediction.
+        ``predict_proba`` or ``decision_function``, for ``"brier"`` and ``"log_loss"`` with
+        ``predict_proba``. It may be a pipeline. ``classes_`` may be in any order. A predicted label
+        that is not in ``classes_`` counts as a wrong prediction.
     X : array-like of shape (n_samples, n_features), or in chunks
         Records that the model was not fitted to, of any type that the model accepts. Chunks
         (``docs/scaling.md``) of dask or of :mod:`dp_halfspace.datasets` are read once per metric.
@@ -298,9 +277,10 @@ def private_score(
         an array.
     metric : str or list of str, default="accuracy"
         ``"accuracy"``, ``"balanced_accuracy"`` (mean of the recalls), ``"confusion_matrix"``,
-        ``"roc_auc"`` or ``"auc"`` (two classes; with the curve), ``"calibration_curve"`` (two
-        classes; share of positives in bins of the probability), ``"brier"`` (half the squared
-        distance between probabilities and truth, in [0, 1]; for two classes equal to
+        ``"roc_auc"`` or ``"auc"`` (two classes; with the curve; scores are rounded to multiples of
+        0.5 in log-odds or, if there are no probabilities, to steps of at least a third of the width
+        of their distribution, which takes 4 % of the budget to estimate), ``"brier"`` (half the
+        squared distance between probabilities and truth, in [0, 1]; for two classes equal to
         scikit-learn's), ``"log_loss"`` (natural logarithms; the loss of a record is clipped at 5),
         and for two classes, the second of the sorted ones being positive, ``"recall"``,
         ``"precision"``, ``"f1"`` and ``"average_precision"``. The metrics of a list have equal
@@ -327,12 +307,6 @@ def private_score(
         group, the last one, named ``"other"``. Values are compared by their canonical texts: 1, 1.0
         and ``"1"`` are equal, because the type in which a file stores a value may depend on its
         other rows.
-    thresholds : array-like of increasing floats or None, default=None
-        PUBLIC thresholds. For ``"roc_auc"`` and ``"average_precision"``, two scores are
-        distinguished only if one of these is between them. None takes multiples of 0.5 in log-odds
-        from -8 to 8 for probabilities. For other scores, None takes steps of at least a third of
-        the width of their distribution; width and centre are estimated with 4 % of the budget.
-        For ``"calibration_curve"`` the inner borders of the bins, by default multiples of 0.1.
     random_state : int or None, default=None
         None draws the noise from the operating system. An int repeats the noise on any machine, and
         raises `PrivacyWarning`: anyone who knows it can subtract the noise.
@@ -355,7 +329,7 @@ def private_score(
     -----
     **Privacy.** (epsilon, delta)-differentially private in the held-out records, under replace-one
     adjacency, of a record or, with `groups`, of a person with any number of records. Public: their
-    number, or that of people, ``model.classes_``, `thresholds` and every other argument. Private:
+    number, or that of people, ``model.classes_`` and every other argument. Private:
     everything else, class counts included. The model must be public or itself private, and must
     predict each record independently of the others, as all models of this package do. Its output,
     warnings and error messages are dropped, because they may be about a single record; that it
@@ -392,9 +366,6 @@ def private_score(
             raise ValueError("metric is an empty list: name at least one metric")
         for name in metrics:
             check_values(_CONSTRAINTS, {"metric": name, **budget}, "private_score")
-        if thresholds is not None and all(METRICS[name].borders is None for name in metrics):
-            users = ", ".join(name for name, each in METRICS.items() if each.borders is not None)
-            raise ValueError(f"thresholds has no effect on {metric!r}: it is for {users}")
         data = _check_held_out(model, X, y, metrics, groups)
         if by is not None or by_values is not None:
             group = _groups_of(by, by_values, X, data, metrics)
@@ -407,13 +378,6 @@ def private_score(
                 f"a table of {n_counts} noisy counts, of all pairs of classes,",
                 "choose another metric, or fewer groups",
             )
-        if thresholds is not None:
-            n_pairs = (np.size(thresholds) + 1) ** 2
-            refuse_beyond_memory(
-                _COPIES * NUMBER_BYTES * n_pairs,
-                f"an interval from {n_pairs} pairs of cells of scores",
-                "state fewer thresholds",
-            )
         epsilon, delta = float(epsilon), resolved_delta(delta, data.n)
         if groups is not None and delta == 0 and math.isfinite(epsilon):
             raise ValueError(
@@ -423,7 +387,7 @@ def private_score(
 
         def plan(epsilon: float) -> tuple[list[_Job], PrivacyRecord]:
             """Fix every public number of a call with this epsilon."""
-            jobs = _jobs(tables, model, thresholds, n=data.n, epsilon=epsilon, delta=delta)
+            jobs = _jobs(tables, model, n=data.n, epsilon=epsilon, delta=delta)
             values = {} if by_values is None else {"by_values": [str(each) for each in by_values]}
             record = PrivacyRecord(
                 epsilon=epsilon,
@@ -454,14 +418,14 @@ def private_score(
         else:
             scores = [_score(name, jobs, releases, record, data.classes) for name in metrics]
         return scores[0] if isinstance(metric, str) else scores
-    raise OutOfMemory(_SHORTAGE)
+    raise OutOfMemory(_SHORTAGE_OF_SCORES)
 
 
 _CONSTRAINTS = {"metric": [StrOptions(set(METRICS))], **BUDGET}
 _TABLE_OF_GROUPS = "confusion_matrix"
 # Number of arrays of the size of a table of counts: with its noise, and with its intervals.
 _COPIES = 10
-_SHORTAGE = (
+_SHORTAGE_OF_SCORES = (
     "there is not enough memory for this score: give fewer records, or records in chunks, as dask "
     "arrays or by dp_halfspace.datasets.in_chunks. What a ledger was charged remains charged"
 )
@@ -498,7 +462,7 @@ class _Job:
         - Proof: ``docs/proofs/metrics.md``, sections 1 to 3.
         """
         metric, borders = METRICS[self.names[0]], self.borders
-        if metric.borders is not None and borders is None:
+        if metric.has_cells and borders is None:
             borders = cells_between(self._quartiles(values, data, permit))
         cells = Cells(len(data.classes), borders, data.people, data.n_groups)
         if data.group is None:
@@ -543,14 +507,17 @@ def _score(
     )
     largest = metric.largest if math.isfinite(metric.largest) else float(released.n)
     value, low, high = _plain(within_range(metric.estimate(released), largest))
+    points = None
+    if metric.curve is not None and borders is not None:
+        points = metric.curve(released.counts, borders)
     return PrivateScore(
         name,
         value,
         (low, high),
         record,
         classes,
-        None if metric.curve is None else metric.curve(released.counts, borders, value),
-        None if metric.thresholds is None else metric.thresholds(borders),
+        None if points is None else points[:2],
+        None if points is None else points[2],
         None if metric.by_class is None else _plain(majority_share(metric.by_class(released))),
     )
 
@@ -583,7 +550,6 @@ def _groups_of(
 def _jobs(
     metrics: Sequence[str],
     model: Any,
-    thresholds: ArrayLike | None,
     *,
     n: int,
     epsilon: float,
@@ -595,14 +561,14 @@ def _jobs(
         # Metrics of the same counts of the same outcomes are decided by one release.
         tables.setdefault((METRICS[name].tally, METRICS[name].outcome), []).append(name)
     firsts = [METRICS[names[0]] for names in tables.values()]
-    borders = [None if m.borders is None else m.borders(model, thresholds) for m in firsts]
-    learns = [m.borders is not None and b is None for m, b in zip(firsts, borders, strict=True)]
+    borders = [score_borders(model) if m.has_cells else None for m in firsts]
+    learns = [m.has_cells and b is None for m, b in zip(firsts, borders, strict=True)]
     part = Budget.of(epsilon, 0.0).equal_parts(len(firsts))
     place: ExponentialChoice | NoNoise | None = None
-    share = max(_PLACE / (n * part.epsilon), _LEAST_SHARE)
+    share = max(_PLACE / (n * part.epsilon), _LEAST_PLACE_SHARE)
     if any(learns) and math.isinf(epsilon):
         place = NoNoise()
-    elif any(learns) and share <= _LARGEST_SHARE:
+    elif any(learns) and share <= _LARGEST_PLACE_SHARE:
         # A record moves the number of scores up to a candidate by at most one:
         # `docs/proofs/metrics.md`, section 2.
         place = ExponentialChoice(1.0, share * part.epsilon)

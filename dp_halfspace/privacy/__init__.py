@@ -6,7 +6,6 @@ from dp_halfspace._lazy import lazy_names
 
 if TYPE_CHECKING:
     from dp_halfspace.ledger.entries import LedgerEntry as LedgerEntry
-    from dp_halfspace.ledger.ledger import LedgerPlan as LedgerPlan
     from dp_halfspace.ledger.ledger import PrivacyLedger as PrivacyLedger
     from dp_halfspace.ledger.ledger import open_ledger as open_ledger
     from dp_halfspace.privacy.accounting import calibrate as calibrate
@@ -54,7 +53,7 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "dp_halfspace.ledger.entries": ("LedgerEntry",),
-    "dp_halfspace.ledger.ledger": ("LedgerPlan", "PrivacyLedger", "open_ledger"),
+    "dp_halfspace.ledger.ledger": ("PrivacyLedger", "open_ledger"),
     "dp_halfspace.privacy.accounting": ("calibrate", "delta", "epsilon"),
     "dp_halfspace.privacy.budget": ("additive_noise",),
     "dp_halfspace.privacy.events": (

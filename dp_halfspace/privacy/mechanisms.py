@@ -229,8 +229,8 @@ def noise_deviation(noise: AnyNoise, size: int = 1) -> float:
 class Ledger(Protocol):
     """Protocol of a ledger: a budget that outlives a fit.
 
-    A copy or a pickle of a ledger must be another handle on the same account. Estimators share
-    the object itself, and pickle it only if its class has a ``__reduce__`` of its own.
+    A copy or a pickle of a ledger must be another handle on the same account, so its class has a
+    ``__deepcopy__`` and a ``__reduce__`` of its own; others are refused before a fit.
     """
 
     def charge(self, record: PrivacyRecord) -> None:

@@ -18,11 +18,9 @@ from tests.instances import WAYS, instances
 from tests.metrics.problem import Known
 
 
-def scored(metric, delta, thresholds=None):
+def scored(metric, delta):
     """A score of held-out records, as something that reads records and releases."""
-    return partial(
-        private_score, Known(), metric=metric, delta=delta, epsilon=5.0, thresholds=thresholds
-    )
+    return partial(private_score, Known(), metric=metric, delta=delta, epsilon=5.0)
 
 
 def scored_by_group(X, y):

@@ -168,15 +168,15 @@ class Many(People):
 
 def test_weights_of_many_people_keep_their_sums_exact():
     """``persons.md``: a sum over all people of a whole factor has at most 52 bits."""
-    for largest in (1, 64):
+    for largest in (1, 4, 64):
         weights = Many(np.array([1, 3, 7])).weights_for(largest)
         whole = weights * 2.0 ** (52 - 41 - (largest - 1).bit_length())
         assert (whole == np.rint(whole)).all()
         assert weights[0] == 1.0
-    # A score of people counts in units of up to 64.
+    # A right prediction counts four units.
     people = Many(np.array([1, 3, 7]))
-    assert Cells(2, people=people).weights.tolist() == people.weights_for(64).tolist()
-    assert people.weights_for(64).tolist() != people.weights.tolist()
+    assert Cells(2, people=people).weights.tolist() == people.weights_for(4).tolist()
+    assert people.weights_for(4).tolist() != people.weights.tolist()
 
 
 def test_compensated_sums_count_no_more_than_the_blocks_that_are_added_plainly():

@@ -63,7 +63,8 @@ def test_the_entries_say_what_for_and_by_whom(folder, capsys):
     lines = [x for x in capsys.readouterr().out.splitlines() if x.startswith("Ledger:")]
     for line, what in zip(lines, ("fit", "evaluation"), strict=True):
         found = re.search(
-            rf"\. Another {what} like this one is accepted with epsilon up to (.*)\.$", line
+            rf"\. Another {what} like this one is accepted with epsilon (\S+) at delta .* spent\.$",
+            line,
         )
         assert float(found[1]) > 4
     # What the last line names is accepted, and no more.

@@ -73,7 +73,7 @@ def test_a_dry_run_charges_and_writes_nothing(folder, capsys, monkeypatch):
         assert main([*DRY, "--ledger", "l.db", "--cap", "3", "1e-6"]) == 0
         assert {path.name for path in folder.iterdir()} == before
         out = capsys.readouterr().out
-        assert "Ledger:    accepts this fit with epsilon up to 2." in out
+        assert "Ledger:    accepts this fit with epsilon 2." in out
         PrivacyLedger("l.db", epsilon=3.0, delta=1e-6)
         assert main([*DRY, "--ledger", "l.db", "--save", "m.joblib", "--card", "c.html"]) == 0
     assert PrivacyLedger("l.db").entries() == []

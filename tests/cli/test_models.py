@@ -197,7 +197,7 @@ def test_persons_are_protected_with_all_their_rows(patients, capsys):
     assert main([*groups, "--ledger", "l.db", "--cap", "5", "1e-4"]) == 0
     printed, errors = capsys.readouterr()
     assert "unit: all rows of one 'who'" in printed
-    new = "dp_halfspace: note: Ledger of 'patients.csv': new, no entry.\n"
+    new = "dp_halfspace: note: Ledger of 'patients.csv': no entry yet.\n"
     assert errors == new
     record = joblib.load("model.joblib").privacy_
     assert (record.adjacency, dict(record.public)["n_samples"]) == ("replace-one-person", 500)

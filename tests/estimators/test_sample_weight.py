@@ -42,6 +42,7 @@ from dp_halfspace.estimators.base import PrivateLinearClassifier
 from tests.adversarial import unit
 from tests.conftest import separated
 from tests.releases import record_releases
+from tests.support import Book
 
 pytestmark = pytest.mark.filterwarnings("ignore::dp_halfspace.PrivacyWarning")
 
@@ -421,16 +422,11 @@ UNPROVED = {
 @pytest.mark.parametrize("name", UNPROVED)
 def test_what_is_not_proved_is_refused_before_it_pays(name):
     X, y, w = table(600)
-    spent = []
-
-    class Ledger:
-        def charge(self, record):
-            spent.append(record)
-
-    estimator = clone(UNPROVED[name]).set_params(classes=LABELS, ledger=Ledger())
+    ledger = Book()
+    estimator = clone(UNPROVED[name]).set_params(classes=LABELS, ledger=ledger)
     with pytest.raises(ValueError, match="sample_weight is not supported with these parameters"):
         estimator.fit(X, y, sample_weight=w)
-    assert not spent
+    assert not ledger.records
 
 
 def test_chunks_and_people_have_no_weights():

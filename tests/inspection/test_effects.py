@@ -188,7 +188,7 @@ def test_a_band_is_that_of_repeated_noise(n_classes):
         inner.coef_axis_std_error_ *= 0.01
         display = EffectsDisplay.from_estimator(model)
         rng, found = np.random.default_rng(1), []
-        for _ in range(100):
+        for _ in range(50):
             noise = rng.standard_normal(inner.coef_.shape) * inner.coef_axis_std_error_
             if n_classes > 2:
                 # The noise of all classes has the sum zero.
@@ -279,9 +279,6 @@ def test_what_curves_explain_is_all_of_a_sum_and_little_of_a_product(n_classes):
     )
     display = EffectsDisplay.from_estimator(sum_of_curves.fit(X, y), RANGES)
     np.testing.assert_allclose(display.explained, 1.0, atol=1e-6)
-    # Independent columns: the shares of all columns add up, but for the rows that are drawn.
-    parts = np.sum([column.explained for column in display.columns], axis=0)
-    np.testing.assert_allclose(parts, 1.0, atol=0.1)
     Z = np.random.default_rng(3).uniform(-1.0, 1.0, (4000, 2))
     product = PrivateKernelClassifier(epsilon=3.0, classes=[False, True], data_norm=2**0.5)
     product.fit(Z, Z[:, 0] * Z[:, 1] > 0.0)

@@ -10,7 +10,7 @@ from scipy.stats import norm
 
 from dp_halfspace import PrivacyWarning
 from dp_halfspace.metrics import private_score
-from dp_halfspace.metrics._tallies import HALF_LOG_ODDS, LARGEST_LOG_LOSS, TENTHS
+from dp_halfspace.metrics._tallies import HALF_LOG_ODDS, LARGEST_LOG_LOSS
 
 SHARE, SHIFT = 0.4, 0.8
 
@@ -31,16 +31,6 @@ class Known:
 def records(rng, n):
     y = (rng.random(n) < SHARE).astype(int)
     return (SHIFT * (2 * y - 1) + rng.standard_normal(n))[:, None], y
-
-
-def calibrated():
-    """Share of positives in tenths of the probability, which are those of the distribution."""
-    ends = np.concatenate([[-np.inf], np.log(TENTHS / (1 - TENTHS)), [np.inf]])
-    ends = (ends - np.log(SHARE / (1.0 - SHARE))) / (2.0 * SHIFT)
-    positive, negative = (
-        q * np.diff(norm.cdf(ends - s)) for q, s in ((SHARE, SHIFT), (1.0 - SHARE, -SHIFT))
-    )
-    return positive / (positive + negative)
 
 
 def density_at(x, shift):
@@ -82,7 +72,6 @@ def truths():
         "balanced_accuracy": (specificity + recall) / 2.0,
         "confusion_matrix": confusion,
         "roc_auc": positive @ below,
-        "calibration_curve": calibrated(),
         "brier": density.sum() * (x[1] - x[0]),
     }
 

@@ -57,13 +57,9 @@ from tests.releases import record_releases
 from tests.support import Book, fitted, one_of_each, plant_noise
 
 every_metric = pytest.mark.parametrize("metric", sorted(METRICS))
-BORDERS = {"calibration_curve": _tallies.TENTHS} | dict.fromkeys(
-    ("roc_auc", "average_precision"), _tallies.HALF_LOG_ODDS
-)
+# These need probabilities.
 LOSSES = ("brier", "log_loss")
 CURVES = ("average_precision", "roc_auc")
-# These need probabilities.
-CHANCES = (*LOSSES, "calibration_curve")
 X, Y = records(np.random.default_rng(0), 500)
 
 
@@ -117,8 +113,8 @@ class Table(Known):
 def largest_changes(metric, scale):
     """Over all pairs of records that a table of outcomes can hold."""
     grid = np.linspace(0.0, 1.0, 41)
-    values = range(scale + 1) if metric in LOSSES else grid if metric in BORDERS else (0, 1)
-    thresholds = BORDERS.get(metric)
+    values = range(scale + 1) if metric in LOSSES else grid if metric in CURVES else (0, 1)
+    thresholds = _tallies.HALF_LOG_ODDS if metric in CURVES else None
     kept = np.array([*values][1:2])
     sums = [
         METRICS[metric].tally(
@@ -157,10 +153,7 @@ def moved(metric, model, delta):
     for x, label in product((0.0, 0.0999, 1.0), (0, 1)):
         other = np.append(labels[1:], label)
         with record_releases() as releases:
-            private_score(
-                model, np.vstack([first[1:], [[x]]]), other, metric=metric, delta=delta,
-                thresholds=[0.1, 0.5, 0.9] if metric in CURVES else None,
-            )  # fmt: skip
+            private_score(model, np.vstack([first[1:], [[x]]]), other, metric=metric, delta=delta)
         found.append(releases[-1])
     noise = found[0].mechanism
     pure = isinstance(noise, DiscreteLaplaceNoise)
@@ -201,16 +194,18 @@ WILD = [-50.0, -1e308, 0.3, 1.0, 70.0, 1e308, math.inf, -math.inf, math.nan]
 
 @every_metric
 @pytest.mark.parametrize("kind", [Wild, WildScores])
-def test_answers_that_are_no_probabilities_move_no_more(metric, kind):
+def test_answers_that_are_no_probabilities_move_no_more(metric, kind, monkeypatch):
     """Whatever a model of somebody else returns: clipped, and nothing of it is no number."""
-    if kind is WildScores and metric in CHANCES:
+    # Cells that no data set moves, so that tables can be compared.
+    monkeypatch.setattr(score, "score_borders", lambda model: np.array([0.1, 0.5]))
+    if kind is WildScores and metric in LOSSES:
         return
     rows, labels, found = np.array([[0.0], [0.3], [1.0], [0.5]]), np.array([1, 0, 1, 0, 1]), []
     for x, label in product(WILD, (0, 1)):
         with record_releases() as releases:
             private_score(
                 kind(), np.vstack([rows, [[x]]]), np.append(labels[:4], label), metric=metric,
-                delta=1e-6, thresholds=[0.1, 0.5] if metric in CURVES else None,
+                delta=1e-6,
             )  # fmt: skip
         found.append(releases[-1])
     assert all(np.isfinite(each.value).all() for each in found)
@@ -220,7 +215,7 @@ def test_answers_that_are_no_probabilities_move_no_more(metric, kind):
 
 def test_a_score_that_is_no_number_is_zero():
     rows, codes, classes = np.array([[math.nan], [math.inf], [1.0]]), np.zeros(3, int), np.arange(2)
-    for kind, metric in ((Wild, "roc_auc"), (WildScores, "roc_auc"), (Wild, "calibration_curve")):
+    for kind, metric in ((Wild, "roc_auc"), (WildScores, "roc_auc")):
         found = METRICS[metric].outcome(kind(), rows, codes, classes)
         assert found.tolist() == [0.0, np.finfo(float).max, 1.0]
 
@@ -377,7 +372,7 @@ def test_classes_of_a_model_may_be_in_any_order(kind, same, cut):
     model, labels = kind(), kind.classes_[Y]
     rows, named = (X, labels) if cut is None else (in_chunks(X, cut), in_chunks(labels, cut))
     for metric in sorted(METRICS):
-        if kind is BackwardsScores and metric in CHANCES:
+        if kind is BackwardsScores and metric in LOSSES:
             continue
         found = private_score(model, rows, named, metric=metric, epsilon=math.inf)
         want = exact(metric, same()).value
@@ -387,8 +382,6 @@ def test_classes_of_a_model_may_be_in_any_order(kind, same, cut):
         elif metric in ("recall", "precision", "f1", "average_precision"):
             # Of the second sorted class, which is the first one of the other model.
             assert found.value == pytest.approx(of_first_class(metric, same(), rows), abs=0.02)
-        elif metric == "calibration_curve":
-            np.testing.assert_allclose(found.value, 1.0 - want[::-1], atol=1e-12)
         else:
             assert found.value == pytest.approx(want, abs=1e-12 if kind is Backwards else 0.01)
 
@@ -436,7 +429,7 @@ def test_a_list_of_predictions_has_no_common_type(as_list, odd):
 
 
 def test_numbers_are_plain():
-    for metric in sorted({*METRICS} - {"confusion_matrix", "calibration_curve"}):
+    for metric in sorted({*METRICS} - {"confusion_matrix"}):
         got = private_score(Known(), X, Y, metric=metric)
         assert {type(number) for number in (got.value, *got.interval)} == {float}
 
@@ -469,8 +462,6 @@ def test_several_metrics_share_one_budget(model, delta):
     assert 0.97 * 3.0 < composed(record.events, delta) <= 3.0 * (1.0 + 1e-9)
     with pytest.raises(ValueError, match="metric is an empty list"):
         private_score(model, X, Y, metric=[], ledger=book)
-    with pytest.raises(ValueError, match="no effect on 'accuracy': it is for average_precision"):
-        private_score(model, X, Y, thresholds=[0.0], ledger=book)
     assert len(book.records) == 1
 
 
@@ -481,15 +472,6 @@ def test_scores_far_from_zero_are_told_apart(delta):
     rows, labels = np.tile(X, (8, 1)), np.tile(Y, 8)
     found = private_score(far, rows, labels, metric="roc_auc", epsilon=5.0, delta=delta)
     assert found.value == pytest.approx(area, abs=0.04)
-
-
-def test_a_bin_that_is_not_paid_for_is_seen(monkeypatch):
-    """Planted: places within bins are free."""
-    less = replace(METRICS["calibration_curve"], sensitivity=(128, 64 * math.sqrt(2.0)))
-    monkeypatch.setitem(METRICS, "calibration_curve", less)
-    for delta in (0, 1e-6):
-        seen, charged = moved("calibration_curve", Table(), delta)
-        assert seen > 1.05 * charged
 
 
 def charged_first(ledger):
@@ -593,7 +575,6 @@ def test_three_classes():
         ({"epsilon": 0.0}, "'epsilon' parameter of private_score"),
         ({"delta": 0.7}, "'delta' parameter of private_score"),
         ({"ledger": 3}, "'ledger' parameter of private_score"),
-        ({"metric": "roc_auc", "thresholds": [1.0, 0.0]}, "thresholds must be None or an incr"),
         ({"model": object()}, "no attribute classes_"),
         ({"model": Scores(), "metric": "brier"}, "needs a model with predict_proba"),
         ({"y": np.full(500, 7)}, "not among the public labels"),
@@ -610,7 +591,7 @@ def test_three_classes():
                 ("decision_function", "roc_auc", lambda n: np.zeros(n + 1)),
                 ("decision_function", "roc_auc", lambda n: ["secret"] * n),
                 ("predict_proba", "roc_auc", lambda n: np.zeros((n, 3))),
-                ("predict_proba", "calibration_curve", np.zeros),
+                ("predict_proba", "roc_auc", np.zeros),
                 ("predict_proba", "brier", lambda n: [np.zeros((n, 2))] * 2),
                 ("predict_proba", "brier", lambda n: [["secret", 1.0]] * n),
             )
@@ -633,18 +614,6 @@ def test_a_seed_is_announced_and_refused_by_ledgers():
     assert first.privacy_.noise == "seeded"
 
 
-def test_pictures():
-    matplotlib = pytest.importorskip("matplotlib")
-    matplotlib.use("Agg")
-    assert exact("roc_auc").display().plot().line_ is not None
-    assert exact("confusion_matrix").display().plot().confusion_matrix.sum() == 500
-    assert len(exact("calibration_curve").display().plot().prob_true) == 10
-    unknown = private_score(Known(), X, Y, metric="calibration_curve", epsilon=0.05).display()
-    assert len(unknown.prob_pred) < 10
-    with pytest.raises(ValueError, match="nothing to draw"):
-        exact("accuracy").display()
-
-
 def test_quartiles_are_chosen_by_the_sensitivity_of_ranks():
     """A record moves the number of scores below a place by one."""
     one = np.linspace(-3.0, 3.0, 40)
@@ -652,7 +621,7 @@ def test_quartiles_are_chosen_by_the_sensitivity_of_ranks():
     other[0] = 4.0
     found = [_tallies.places(_tallies.between_places(z, None), 40) for z in (one, other)]
     moved = np.abs(found[0] - found[1]).max()
-    (job,) = score._jobs(["roc_auc"], object(), None, n=1000, epsilon=5.0, delta=0.0)
+    (job,) = score._jobs(["roc_auc"], object(), n=1000, epsilon=5.0, delta=0.0)
     assert moved == job.place.sensitivity == 1.0
 
 

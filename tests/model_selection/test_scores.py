@@ -19,7 +19,6 @@ from dp_halfspace import (
     PrivacyLedger,
     PrivateSearchCV,
 )
-from dp_halfspace.inspection import privacy_report
 from dp_halfspace.model_selection import RobustAccuracy
 from dp_halfspace.model_selection import _search_runs as candidates
 from dp_halfspace.preprocessing import PrivateScaler
@@ -206,18 +205,3 @@ def test_scores_that_a_model_has_not_are_refused_before_anything_is_paid():
         with pytest.raises(ValueError, match=r"two classes|without a pipeline"):
             PrivateSearchCV(model, {}, scoring=scoring, ledger=book).fit(X, Y)
         assert not book.records
-
-
-@pytest.mark.parametrize("planted", [False, True])
-def test_a_report_shows_what_was_paid_and_nothing_else(planted, monkeypatch):
-    """Of the estimator's own seed and ledger nothing is used, and nothing is shown."""
-    if planted:
-        monkeypatch.setattr("dp_halfspace.inspection.card._parameter_text", repr)
-    own = OutputPerturbationClassifier(random_state=987, data_norm=1.0)
-    own.set_params(ledger="secret.db", classes=[0, 1])
-    search = PrivateSearchCV(own, {"alpha": [0.02, 0.1]}, epsilon=5.0, ledger=Book())
-    text = privacy_report(search.fit(X, Y))
-    for word in ("random_state=987", "secret.db", "Book"):
-        assert (word in text) == (planted and word != "Book"), word
-    for word in ("candidates", "scoring", "epsilon_of_a_run", "choice", "alpha"):
-        assert word in text, word

@@ -15,7 +15,7 @@ from collections import Counter
 import pytest
 
 from dp_halfspace.exceptions import BudgetError
-from dp_halfspace.ledger import cap, entries, ledger
+from dp_halfspace.ledger import cap, entries, ledger, spending
 from dp_halfspace.ledger import store as _ledger_store
 from dp_halfspace.ledger.ledger import Balance
 from dp_halfspace.ledger.store import Row, digest_of
@@ -25,7 +25,7 @@ from tests.privacy.oracles import pure
 
 # An interruption may reach a generator that is being closed, where Python can only warn of it.
 pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
-MODULES = (_ledger_store, ledger, entries, cap, contextlib)
+MODULES = (_ledger_store, ledger, entries, cap, spending, contextlib)
 TRACED = {module.__file__ for module in MODULES} | {__file__}
 
 
@@ -42,7 +42,11 @@ def test_a_balance_is_made_whole_or_not_at_all():
     one = row_after("first", 1, pure(0.1).to_json())
     two = row_after(one.digest, 2, pure(0.1).to_json())
     both = start.after([one, two], "here")
-    assert (both.last, both.digest, both.spent.whole) == (2, two.digest, Counter({Pure(0.1): 2}))
+    assert (both.last, both.digest, both.spending.events) == (
+        2,
+        two.digest,
+        {None: Counter({Pure(0.1): 2})},
+    )
     assert start.after([one], "here").after([two], "here") == both
     assert start == Balance("first")
     for rows in ([two], [one, one], [one, two._replace(time="later")]):
@@ -53,7 +57,7 @@ def test_a_balance_is_made_whole_or_not_at_all():
 def test_an_entry_of_seeded_noise_has_no_guarantee():
     """A file may hold one."""
     row = row_after("first", 1, pure(0.1, noise="seeded").to_json())
-    assert Balance("first").after([row], "here").spent.cases() == [[Pure(float("inf"))]]
+    assert Balance("first").after([row], "here").spending.cases() == [[Pure(float("inf"))]]
 
 
 # -- an exception at every step -----------------------------------------------------------------
@@ -201,11 +205,11 @@ def two_steps(first):
     """Planted: the handle moves on before it has summed, or sums before it moves on."""
 
     def caught_up(self, account):
-        known = self._balance
+        known = self._reading.balance
         whole = known.after(account.rows(known.last), self.handle)
         position, spent = (whole, known) if first == "position" else (known, whole)
-        self._balance = Balance(position.digest, position.last, spent.spent)
-        self._balance = whole
+        self._reading.balance = Balance(position.digest, position.last, spent.spending)
+        self._reading.balance = whole
         return whole
 
     return caught_up
@@ -241,7 +245,7 @@ def test_interruption_test_sees_a_charge_that_is_counted_before_it_is_booked(tmp
     def hasty(self, row):
         honest(self, row)
         for handle in handles[-1:]:
-            handle._balance = handle._balance.after([row], "here")
+            handle._reading.balance = handle._reading.balance.after([row], "here")
 
     remembering = ledger._new_handle
     monkeypatch.setattr(
@@ -282,7 +286,7 @@ def test_an_entry_that_cannot_be_read_stops_every_charge(tmp_path):
     account = PrivacyLedger(place, epsilon=1.0, delta=0.0)
     account.charge(pure(0.5))
     text = json.dumps({**pure(0.5).to_dict(), "events": [{"type": "Unheard", "mu": 1.0}]})
-    row = row_after(account._balance.digest, 2, text)
+    row = row_after(account._reading.balance.digest, 2, text)
     with account._store.transaction(writes=True) as transaction:
         transaction.insert(row)
     for handle in (account, open_ledger(place)) * 3:

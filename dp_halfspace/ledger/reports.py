@@ -1,0 +1,110 @@
+"""What a ledger tells people: its state, a summary, why it refuses, and a table of its entries.
+
+Every text begins with what was asked for, at the delta that was asked for. What the same releases
+cost together, at the delta of the total budget, is a second sentence: it is usually less, and it
+decides what is accepted.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Sequence
+
+from dp_halfspace._html import csv_cell
+from dp_halfspace.ledger.advice import largest_epsilon
+from dp_halfspace.ledger.cap import Account
+from dp_halfspace.ledger.entries import LedgerEntry, Part
+from dp_halfspace.ledger.spending import Spending
+from dp_halfspace.privacy.events import Gaussian, Pure
+from dp_halfspace.privacy.profiles import gdp_mu
+from dp_halfspace.privacy.record import NEIGHBOURS, PrivacyRecord, rounded_text
+
+_STATED = ("number", "time", "estimator", "purpose", "part")
+_CSV_HEADER = (*_STATED, "epsilon", "delta", "noise", "events")
+
+
+def describe_state(account: Account, spending: Spending, n_entries: int, part: Part | None) -> str:
+    """Describe what was asked for, and what the same releases cost together."""
+    if not n_entries:
+        return "no entry yet"
+    cap, ends = account.cap, [f"{end(spending.deltas):.3g}" for end in (min, max)]
+    at = f"delta {ends[0]}" if ends[0] == ends[1] else f"deltas from {ends[0]} to {ends[1]}"
+    rule = "the rule of an adaptive ledger" if cap.adaptive else "exact composition"
+    return (
+        f"{n_entries} {'entry' if n_entries == 1 else 'entries'}, epsilon "
+        f"{rounded_text(spending.asked(part))} of {cap.epsilon:g} asked for at {at}. By {rule}, "
+        f"{_describe_spent(account)} is spent, which decides what is accepted"
+    )
+
+
+def describe_accepted(account: Account, record: PrivacyRecord) -> str:
+    """Describe the epsilon of an accepted release, and how the total budget is kept with it."""
+    return (
+        f"epsilon {record.epsilon:g} at delta {record.delta:.3g}: "
+        f"{_describe_spent(account, record)} would then be spent"
+    )
+
+
+def describe_refusal(account: Account, record: PrivacyRecord, state: str) -> str:
+    """Say what is asked for, what was before, and what both together would cost."""
+    asked = f"epsilon {rounded_text(record.epsilon)} at delta {record.delta:.3g}"
+    text = (
+        f"The release asks for {asked}. Before it: {state}. With it, "
+        f"{_describe_spent(account, record)} would be spent"
+    )
+    if account.cap.adaptive:
+        text += (
+            ". An adaptive ledger accepts Gaussian and pure DP releases only, and counts both "
+            "together as Gaussian noise that covers them"
+        )
+    return text
+
+
+def _describe_spent(account: Account, record: PrivacyRecord | None = None) -> str:
+    """Describe what all entries cost, with one more release, at the delta of the total budget."""
+    cap = account.cap
+    spent = account.spent(cap.delta, () if record is None else record.events)
+    return f"epsilon {rounded_text(spent)} of {cap.epsilon:g} at delta {cap.delta:g}"
+
+
+def summarise(account: Account, spending: Spending, adjacency: str, state: str) -> str:
+    """Return a text with the state of a ledger, its guarantee, and what is left."""
+    cap = account.cap
+    is_free = cap.adaptive or cap.delta == 0.0
+    condition = "" if is_free else ", if their budgets did not depend on earlier results"
+    kinds = {"one more pure DP release": 0.0}
+    if cap.delta > 0.0:
+        kinds[f"or one more Gaussian release at delta {cap.delta:g}"] = cap.delta
+    return "\n".join(
+        [
+            f"{state}.",
+            f"Promise: All releases from this data set that are charged here are together "
+            f"({cap.epsilon:g}, {cap.delta:g})-differentially private{condition}; "
+            f"{NEIGHBOURS[adjacency]}.{spending.describe_parts()}",
+            "Left:",
+            *(f"  - {kind}: epsilon {largest_single(account, at):g}" for kind, at in kinds.items()),
+        ]
+    )
+
+
+def largest_single(account: Account, delta: float) -> float:
+    """Return epsilon of the largest Gaussian release, for delta = 0 pure one, that is accepted."""
+
+    def accepts(epsilon: float) -> bool:
+        return account.holds([Gaussian(gdp_mu(epsilon, delta)) if delta > 0.0 else Pure(epsilon)])
+
+    return largest_epsilon(accepts, account.cap.epsilon)
+
+
+def table_of(entries: Sequence[LedgerEntry]) -> str:
+    """Return entries as a table in CSV."""
+    out = io.StringIO()
+    lines = csv.writer(out, lineterminator="\n")
+    lines.writerow(_CSV_HEADER)
+    for entry in entries:
+        record, stated = entry.record, (getattr(entry, name) for name in _STATED)
+        events = "; ".join(event.describe() for event in record.events)
+        line = (*stated, record.epsilon, record.delta, record.noise, events)
+        lines.writerow("" if cell is None else csv_cell(cell) for cell in line)
+    return out.getvalue()
