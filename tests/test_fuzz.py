@@ -249,7 +249,6 @@ def score_case(rng):
         "epsilon": float(10.0 ** rng.uniform(-3, 3)),
         "delta": [0.0, "auto", 1e-6, 0.3, 0.7][rng.integers(5)],
         "groups": rng.integers(0, max(n // 2, 1), n) if rng.random() < 0.2 else None,
-        "thresholds": [None, None, [0.2, 0.7], [0.7, 0.2], []][rng.integers(5)],
     }
     if rng.random() < 0.1:
         asked["epsilon"] = ODD[rng.integers(len(ODD))]

@@ -96,8 +96,8 @@ SENTENCES = {
     "estimators/pure_halfspace.md": (f"$n\\epsilon$ up to {PURE:.0f}",),
     "explaining.md": (f"values beyond {CLIP:g} released widths of the released centres",),
     "planning.md": (
-        f"plus {short(of('inspection.accuracy_plan._MISFIT'))} for the error of the simulation",
-        f"Tables of more than {of('inspection.accuracy_plan._ROWS')} rows (or "
+        f"plus {short(of('inspection.accuracy_plan._PLAN_ERROR'))} for the error of the simulation",
+        f"Tables of more than {of('inspection.accuracy_plan._SIMULATED_ROWS')} rows (or "
         f"{of('inspection.accuracy_plan._ROWS_PER_COLUMN')} for each column)",
     ),
     "guide/weights.md": (

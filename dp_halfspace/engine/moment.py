@@ -44,7 +44,7 @@ _MOST_STRETCH = 1024.0
 _WIDER_FEATURES = 1.2
 _WIDER_COLUMNS = 1.5
 # Number of rows that `RowClip` shortens at a time.
-_ROWS = 1024
+_ROWS_SHORTENED = 1024
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -127,8 +127,8 @@ class RowClip:
 
     def shorten(self, rows: FloatArray) -> None:
         """Shorten long rows towards the mean, in place."""
-        for lo in range(0, len(rows), _ROWS):
-            part = rows[lo : lo + _ROWS]
+        for lo in range(0, len(rows), _ROWS_SHORTENED):
+            part = rows[lo : lo + _ROWS_SHORTENED]
             part -= self.mean
             lengths = np.sqrt(np.square(part @ self.whitening).sum(axis=1))
             part *= (self.longest / np.maximum(lengths, self.longest))[:, None]

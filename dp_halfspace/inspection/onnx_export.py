@@ -70,9 +70,11 @@ def to_onnx(model: Any) -> Any:
         missing = graph.apply("IsNaN", given)
         given = graph.apply("Where", missing, parts.model.fill_value_, given)
     rows = _rows_of_coefficients(graph, given, parts)
+    # The features of columns alone are the columns, clipped and divided by a norm.
+    norm, feature_map = float(parts.model.data_norm_), getattr(parts.model, "feature_map_", None)
+    if feature_map is not None and math.isfinite(feature_map.clip):
+        rows = graph.apply("Clip", rows, -feature_map.clip, feature_map.clip)
     if (row_clip := getattr(parts.model, "row_clip_", None)) is not None:
-        # The features of columns alone are the columns divided by a norm.
-        norm = float(parts.model.data_norm_)
         mean, whitening = row_clip.mean * norm, row_clip.whitening / norm
         rows = graph.shortened(rows, replace(row_clip, mean=mean, whitening=whitening))
     scores = graph.apply("MatMul", rows, parts.coefficients.T)

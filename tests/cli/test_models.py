@@ -244,7 +244,7 @@ def test_what_is_no_model(patients, tmp_path, capsys, content):
 def test_a_card_says_that_a_selection_spends_no_delta(tmp_path):
     """Of a small table; engine and steps spend theirs."""
     rng = np.random.default_rng(0)
-    X = rng.standard_normal((300, 2))
+    X = rng.standard_normal((150, 2))
     y = (X[:, 0] > 0).astype(int)
     schema = {"0": [-4, 4], "1": [-4, 4]}
     for features, is_said in (("auto", True), ("linear", False)):
@@ -314,7 +314,7 @@ def ward(tmp_path, monkeypatch):
 
 def test_the_advice_for_a_rare_label_is_what_would_not_be_refused(ward, capsys):
     """A selection for a small table counts no scores, and gets no advice on them."""
-    for n, epsilon, is_said in ((560, "1", False), (560, "6", True), (280, "1", False)):
+    for n, epsilon, is_said in ((160, "1", False), (560, "6", True), (120, "1", False)):
         ward[:n].to_csv("ward.csv", index=False)
         given = [*RARE, "--epsilon", epsilon, "--drop", "patient_id", "--save", "m.joblib"]
         assert main(given) == 0

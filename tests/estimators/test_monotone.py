@@ -108,7 +108,7 @@ def test_what_cannot_be_monotone_is_refused():
     ):
         with pytest.raises(ValueError, match=words):
             model.with_monotone(monotone)
-    few = table("auto").fit(TABLE[:200], LABELS[:200])
+    few = table("auto").fit(TABLE[:100], LABELS[:100])
     with pytest.raises(ValueError, match="small table"):
         few.with_monotone({"0": "increasing"})
     three = table().set_params(classes=[0, 1, 2])

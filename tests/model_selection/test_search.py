@@ -554,7 +554,7 @@ def test_too_little_for_one_run_is_a_budget_error(estimator, selection):
 
 def test_runs_that_would_be_choices_of_a_small_table_are_planned_as_one():
     """Enough records for Gaussian steps with the whole budget, too few with that of a run."""
-    X, y = separated(1000, 3)
+    X, y = separated(300, 3)
     grid = {"class_weight": [None, *({0: 1.0, 1: 1.0 + k} for k in range(1, 6))]}
 
     def planned(**params):
