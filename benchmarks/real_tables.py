@@ -172,6 +172,8 @@ def fit_margin(parts: Split, epsilon: float, **options: Any) -> Any:
     classes = list(range(parts.n_classes))
     model = AdaptiveMarginClassifier(epsilon=epsilon, data_norm=1.0, classes=classes, **options)
     model.fit(train, parts.train.y)
+    if hasattr(model, "predict_proba"):
+        return model.predict_proba(rows)
     scores = model.decision_function(rows)
     if scores.ndim == 1:
         return scores[:, None]

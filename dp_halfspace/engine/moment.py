@@ -129,10 +129,12 @@ class RowClip:
         """Shorten long rows towards the mean, in place."""
         for lo in range(0, len(rows), _ROWS_SHORTENED):
             part = rows[lo : lo + _ROWS_SHORTENED]
-            part -= self.mean
-            lengths = np.sqrt(np.square(part @ self.whitening).sum(axis=1))
-            part *= (self.longest / np.maximum(lengths, self.longest))[:, None]
-            part += self.mean
+            # Squares of small numbers may underflow.
+            with np.errstate(under="ignore"):
+                part -= self.mean
+                lengths = np.sqrt(np.square(part @ self.whitening).sum(axis=1))
+                part *= (self.longest / np.maximum(lengths, self.longest))[:, None]
+                part += self.mean
 
 
 def moment_noise(
