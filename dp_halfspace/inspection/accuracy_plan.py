@@ -226,8 +226,8 @@ def plan_accuracy(
     Examples
     --------
     >>> from dp_halfspace.inspection import plan_accuracy
-    >>> plan_accuracy(6000, 12, 2, [0.1, 1.0], reference=0.85, n_repeats=2, random_state=0)
-    6000 rows, 12 columns, 2 classes, delta 2.78e-08
+    >>> plan_accuracy(20_000, 12, 2, [0.1, 1.0], reference=0.85, n_repeats=2, random_state=0)
+    20000 rows, 12 columns, 2 classes, delta 2.5e-09
     epsilon     accuracy   spread   area  spread
     0.1            0.8...
     1              0.8...
