@@ -2929,9 +2929,9 @@ MUTANTS = [
         "engine/moment.py",
         "tests/engine/test_features.py",
         (
-            "RowClip.shortened",
-            "products + self.offsets",
-            "products",
+            "RowClip.shorten",
+            "part -= self.mean",
+            "pass",
             "test_scores_of_long_rows_are_those_of_shortened_images",
         ),
     ),

@@ -616,11 +616,10 @@ def model_of(plan: LinearFit, known: Known) -> Fitted:
         mapped = average[:, :size] @ known.centring.to_final
         if shape.constant:
             intercepts += average[:, size] * known.centring.constants[0]
-    lengthened, offsets = math.hypot(1.0, shape.first_constant), np.zeros(len(average))
+    lengthened = math.hypot(1.0, shape.first_constant)
     unit = shape.unit * known.length
     if shape.constant:
-        offsets = mapped[:, size] * (shape.first_constant / lengthened)
-        intercepts += offsets
+        intercepts += mapped[:, size] * (shape.first_constant / lengthened)
     coefficients = mapped[:, :size] / (lengthened * unit)
     if linear_map is not None:
         coefficients = linear_map.pull_back(coefficients)
@@ -632,7 +631,6 @@ def model_of(plan: LinearFit, known: Known) -> Fitted:
             coefficients,
             noise=noise_of_features(shape, known),
             intercepts=intercepts,
-            offsets=offsets,
             margin=1.0 / length,
         )
     errors, intercept_errors = errors_of(shape, known, linear_map)
@@ -660,7 +658,6 @@ def _model_of_features(
     *,
     noise: tuple[FloatArray, FloatArray],
     intercepts: FloatArray,
-    offsets: FloatArray,
     margin: float,
 ) -> Fitted:
     """Return the model with its features, and the limit for long rows."""
@@ -676,7 +673,7 @@ def _model_of_features(
             "margin_": margin,
             "feature_map_": features.feature_map,
             "n_components_": features.n_columns,
-            "row_clip_": known.released_centring.feature_clip(offsets) if clips else None,
+            "row_clip_": known.released_centring.feature_clip() if clips else None,
         },
         scales=features.with_released(known.scales).scales,
         clip=CLIP,

@@ -88,9 +88,9 @@ class Centring:
         """Norm to which final rows are clipped, before the constant."""
         return self.radius / self.length
 
-    def feature_clip(self, offsets: FloatArray) -> RowClip:
+    def feature_clip(self) -> RowClip:
         """Return the limit for rows of features to be scored."""
-        return RowClip(self.mean, self.whitening, _WIDER_FEATURES * self.radius, offsets)
+        return RowClip(self.mean, self.whitening, _WIDER_FEATURES * self.radius)
 
     def row_clip(self, unit: float) -> RowClip:
         """Return the limit for rows of columns to be scored, which a fit divides by `unit`."""
@@ -110,20 +110,12 @@ class RowClip:
     Coefficients were fitted to rows that were clipped so. A longer row gets a score as if it were
     shortened towards the mean: otherwise a few columns far from their centre would outweigh all
     others. The limit is wider than that of the fit, so that hardly any effect of a column turns
-    round in the rows that it shortens. `offsets`, of shape (n_outputs,), are the parts of the
-    intercepts that shrink with a row; 0 where the rows themselves are shortened.
+    round in the rows that it shortens.
     """
 
     mean: FloatArray
     whitening: FloatArray
     longest: float
-    offsets: FloatArray | float = 0.0
-
-    def shortened(self, rows: FloatArray, products: FloatArray) -> FloatArray:
-        """Return products of rows with coefficients as if long rows were shortened."""
-        lengths = np.sqrt(np.square((rows - self.mean) @ self.whitening).sum(axis=1))
-        missing = 1.0 - self.longest / np.maximum(lengths, self.longest)
-        return np.asarray(products - missing[:, None] * (products + self.offsets))
 
     def shorten(self, rows: FloatArray) -> None:
         """Shorten long rows towards the mean, in place."""

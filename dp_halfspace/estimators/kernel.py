@@ -420,8 +420,9 @@ class PrivateKernelClassifier(DefaultStepsClassifier):
         for lo in range(0, len(out), _SCORED_ROWS):
             part = slice(lo, lo + _SCORED_ROWS)
             rows = self._features(X[part])
-            found = sums(rows)
-            out[part] = found if row_clip is None else row_clip.shortened(rows, found)
+            if row_clip is not None:
+                row_clip.shorten(rows)
+            out[part] = sums(rows)
         return out
 
     def _features(self, X: Any) -> NDArray[np.float64]:

@@ -139,7 +139,8 @@ class ObjectivePerturbationClassifier(PrivateLinearClassifier):
         Released matrix that maps rows (on the scales of `scaler_`, followed by a one if there is an
         intercept) to centred and whitened rows, before they are clipped; None without it.
     scaler_ : ReleasedScaler or None
-        Released column scales; None if none were estimated.
+        Released column scales, which also shorten long rows where rows were centred; None if none
+        were estimated.
     fill_value_ : float or None
         Value that replaces a missing entry; None if `X` must not have missing entries.
     privacy_ : PrivacyRecord

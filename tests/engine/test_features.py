@@ -175,11 +175,9 @@ def test_scores_of_long_rows_are_those_of_shortened_images():
     factors = np.minimum(1.0, 1.8 / lengths)[:, None]
     expected = (images * factors) @ weights.T
     coefficients = weights @ root
-    offsets = -coefficients @ mean
-    clip = centring.feature_clip(offsets)
-    found = clip.shortened(rows, rows @ coefficients.T)
-    # Offsets are a part of the intercepts, which are added afterwards.
-    assert_allclose(found + offsets, expected, atol=1e-12)
+    shortened = rows.copy()
+    centring.feature_clip().shorten(shortened)
+    assert_allclose((shortened - mean) @ coefficients.T, expected, atol=1e-12)
     shortened, factors = rows / 2.0, np.minimum(1.0, 2.25 / lengths)[:, None]
     centring.row_clip(0.5).shorten(shortened)
     assert_allclose(shortened, (mean + (rows - mean) * factors) / 2.0, atol=1e-12)
