@@ -2658,6 +2658,12 @@ MUTANTS = [
             "test_a_missing_cell_does_not_change_the_precision_of_all_rows",
         ),
         (
+            "_may_be_single",
+            "isinstance(X, list | tuple)",
+            "False",
+            "test_one_row_of_a_list_does_not_change_the_precision_of_all_rows",
+        ),
+        (
             "class_indices",
             "_refuse_rounded(label_set)",
             "pass",

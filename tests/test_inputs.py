@@ -221,6 +221,23 @@ def test_planted_precision_by_the_types_of_all_columns_is_seen(monkeypatch):
         test_a_missing_cell_does_not_change_the_precision_of_all_rows("whole numbers")
 
 
+@pytest.mark.parametrize("odd", [1, 1.5, "1.5", np.float64(1.5), np.longdouble(1.5)])
+def test_one_row_of_a_list_does_not_change_the_precision_of_all_rows(odd):
+    """A list of float32 rows has no type, and one other row or cell would give it another one."""
+    singles = list(X.astype(np.float32))
+    other = [*singles[:-1], [odd, *singles[-1][1:]]]
+    wide = [*singles[:-1], singles[-1].astype(np.float64)]
+    found = [check_features(BaseEstimator(), rows, reset=True) for rows in (singles, other, wide)]
+    assert {rows.dtype.type for rows in found} == {np.float64}
+    assert found[0][:-1].tobytes() == found[1][:-1].tobytes() == found[2][:-1].tobytes()
+    # The precision is stated in the record of a fit with few rows for its columns.
+    model = AdaptiveMarginClassifier(data_norm=30.0, classes=[0, 1])
+    wide_rows, labels = np.zeros((3000, 300), np.float32), np.arange(3000) % 2
+    rows = list(wide_rows)
+    records = [model.plan(given, labels) for given in (rows, [*rows[:-1], rows[-1].tolist()])]
+    assert records[0] == records[1]
+
+
 def test_frames_of_floats_keep_their_precision():
     rows = X.astype(np.float32)
     for table in (pd.DataFrame(rows), rows):

@@ -354,8 +354,11 @@ def _may_be_single(X: Any) -> bool:
     """Return whether rows may be read in float32, for a frame only if all columns are floats.
 
     In a frame with float32, whole numbers and booleans become float32. One missing cell turns such
-    a column into float64, which would change how all rows are read.
+    a column into float64, which would change how all rows are read. Lists have no type: numpy would
+    choose one for all rows by all of their cells.
     """
+    if isinstance(X, list | tuple):
+        return False
     return all(getattr(dtype, "kind", "") == "f" for dtype in getattr(X, "dtypes", ()))
 
 
