@@ -829,6 +829,12 @@ MUTANTS = [
             "max(above[1, -1], 1.0)",
             "test_a_threshold_follows_from_the_choice",
         ),
+        (
+            "ThresholdReleases.run",
+            "float(counts.sum())",
+            "float(record_weights.sum())",
+            "test_a_threshold_of_weighted_records_follows_from_the_choice",
+        ),
     ),
     *of(
         "estimators/_operating_point.py",
@@ -3418,6 +3424,16 @@ MUTANTS = [
             "*self.inner.events, *(",
             "*(),*(",
             "test_one_record_says_all_that_was_spent",
+        ),
+    ),
+    *of(
+        "estimators/_table_plans.py",
+        "tests/test_persons.py",
+        (
+            "TableFit.run",
+            "people=data.people",
+            "people=None",
+            "test_every_query_moves_by_its_sensitivity_at_most_whatever_rows_people_have",
         ),
     ),
     *of(

@@ -68,6 +68,19 @@ def test_a_threshold_follows_from_the_choice(target, wanted):
     assert assert_follows(run, second, first) == 2
 
 
+@pytest.mark.parametrize("target", ["recall", "precision", "false_positive_rate"])
+def test_a_threshold_of_weighted_records_follows_from_the_choice(target):
+    """The sum of the weights is private, unlike the number of records."""
+    plan, _ = plan_threshold((target, 0.5), N, Budget.of(9.0, 1e-5))
+
+    def run(scores, codes, weights):
+        permit = permit_for(*plan.events)
+        return plan.run(scores, codes, np.ones(2), permit, record_weights=weights)
+
+    first, second = zip(SCORES[2], CODES[2], WEIGHTS, strict=True)
+    assert assert_follows(run, second, first) == 2
+
+
 @pytest.mark.parametrize("owners", [(None, None), OWNERS], ids=["records", "people"])
 def test_scales_of_columns(owners):
     """Two columns round zero, and one that is counted again."""

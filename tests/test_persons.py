@@ -125,6 +125,9 @@ CASES = {
     "fourier": PrivateKernelClassifier(epsilon=50.0, kernel="rbf", data_norm=1.0, n_components=16),
     "ranking": PrivateAUCClassifier(epsilon=50.0, threshold_share=0.3),
     "table": PrivateTableClassifier(epsilon=50.0),
+    "threshold": PrivateTableClassifier(
+        epsilon=50.0, features="linear", threshold={"false_positive_rate": 0.5}
+    ),
     "scaler": PrivateScaler(epsilon=50.0),
     **{metric: partial(scored, metric) for metric in METRICS},
     "all metrics": partial(scored, list(METRICS)),
@@ -168,7 +171,7 @@ def slow(*names):
 
 
 # Each is the only one to see a mistake of its own.
-OFTEN = ("units", "ranking", "table", "scaler", "average_precision", "f1")
+OFTEN = ("units", "ranking", "table", "threshold", "scaler", "average_precision", "f1")
 
 
 @pytest.mark.parametrize("name", [*OFTEN, *slow(*(name for name in CASES if name not in OFTEN))])
