@@ -1261,6 +1261,12 @@ MUTANTS = [
             "test_losses_are_weighted_errors",
         ),
         (
+            "network_losses",
+            "np.where(positive, -weights[1], weights[0])",
+            "np.where(positive, -1.0, weights[0])",
+            "test_losses_are_weighted_errors",
+        ),
+        (
             "network_sensitivity",
             "FAR_UP + rounding + 2.0**-50 * n_samples * n_samples",
             "0.5",
@@ -6925,6 +6931,12 @@ MUTANTS = [
     *of(
         "engine/linear.py",
         "tests/estimators/test_sample_weight.py",
+        (
+            "count_release",
+            "has_weights=shape.has_weights",
+            "has_weights=False",
+            "test_counts_of_two_classes_move_by_the_root_of_two",
+        ),
         (
             "moment_release",
             "if shape.has_weights and shape.constant else",

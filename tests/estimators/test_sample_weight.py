@@ -152,6 +152,11 @@ def test_records_of_weight_one_come_near_the_bound(name, near):
     assert near < worst(CASES[name], 7) <= 1.0
 
 
+def test_counts_of_two_classes_move_by_the_root_of_two():
+    """The sum of the weights is private, so both classes are counted, and a record moves both."""
+    assert 0.99 < worst(CASES["balanced"], 4) <= 1.0
+
+
 @pytest.mark.sampled(1)
 @pytest.mark.parametrize("name", ["stated", "fourier", "output"])
 def test_planted_bug_a_weight_of_two_is_seen(monkeypatch, name):

@@ -28,17 +28,19 @@ def scores_of(net, number, X):
 
 @pytest.mark.parametrize("bias", [1.0, None])
 @pytest.mark.parametrize("entries", [2**19, 64])
-@pytest.mark.parametrize("widths", [(4,), (4, 2), (3, 5, 2)])
-def test_losses_are_weighted_errors(monkeypatch, bias, entries, widths):
+@pytest.mark.parametrize(
+    ("widths", "weights"), [((4,), (0.3, 1.0)), ((4, 2), (1.0, 0.3)), ((3, 5, 2), (0.3, 1.0))]
+)
+def test_losses_are_weighted_errors(monkeypatch, bias, entries, widths, weights):
     monkeypatch.setattr(module, "_ACTIVATION_ENTRIES", entries)
     rng = np.random.default_rng(0)
     shape, X, positive = NetworkShape(3, widths, bias), ball(rng, 70, 3), rng.random(70) < 0.4
-    weights = np.array([0.3, 1.0])
+    weights = np.array(weights)
     candidates = rng.standard_normal((9, shape.size))
     expected = []
     for candidate in candidates:
         wrong = (scores_of(shape.layers(candidate[None, :]), 0, X) > 0) != positive
-        expected.append((wrong * np.where(positive, 1.0, 0.3)).sum())
+        expected.append((wrong * weights[positive.astype(int)]).sum())
     got = network_losses(shape, X, positive, weights)(candidates)
     np.testing.assert_allclose(got, expected, atol=0.5)
 
