@@ -5340,6 +5340,22 @@ MUTANTS = [
             "permit, None",
             "test_every_query_moves_by_its_sensitivity_at_most_whatever_rows_people_have",
         ),
+        (
+            "PrivateScaler._plan_fit",
+            "budget.is_pure and people is not None",
+            "False",
+            "test_noise_for_whole_numbers_is_not_added_to_shares_of_people",
+        ),
+    ),
+    *of(
+        "metrics/score.py",
+        "tests/test_persons.py",
+        (
+            "private_score",
+            "groups is not None and delta == 0 and math.isfinite(epsilon)",
+            "False",
+            "test_noise_for_whole_numbers_is_not_added_to_shares_of_people",
+        ),
     ),
     *of(
         "preprocessing/scalers.py",
@@ -6770,6 +6786,16 @@ MUTANTS = [
             "return epsilon -",
             "return 2 * epsilon -",
             "test_the_code_computes_the_formula_of_its_statement",
+        ),
+    ),
+    *of(
+        "privacy/noise.py",
+        "tests/privacy/test_discrete_laplace.py",
+        (
+            "DiscreteLaplaceNoise.perturb",
+            "value.astype(np.int64)",
+            "value",
+            "test_a_fraction_is_never_released",
         ),
     ),
     *of(

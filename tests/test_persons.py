@@ -539,6 +539,27 @@ def test_what_does_not_protect_people_refuses_groups_before_it_pays(model):
     assert not model.ledger.entries()
 
 
+PURE = {
+    "scales": lambda ledger, **groups: PrivateScaler(delta=0.0, ledger=ledger).fit(
+        small_table()[0], **groups
+    ),
+    "score": lambda ledger, **groups: private_score(
+        Known(), *small_table(), delta=0.0, ledger=ledger, **groups
+    ),
+}
+
+
+@pytest.mark.parametrize("name", PURE)
+def test_noise_for_whole_numbers_is_not_added_to_shares_of_people(name):
+    """Shares that are cut to whole numbers could all move when a person is replaced."""
+    ledger = PrivacyLedger(epsilon=10, delta=1e-3)
+    with pytest.raises(ValueError, match="groups needs delta > 0"):
+        PURE[name](ledger, groups=np.arange(300) // 2)
+    assert not ledger.entries()
+    PURE[name](ledger)
+    assert len(ledger.entries()) == 1
+
+
 @pytest.mark.parametrize(
     ("groups", "match"),
     [

@@ -36,6 +36,12 @@ def p_value(sample, rate):
     return stats.chisquare(np.bincount(cells, minlength=len(expected)), expected).pvalue
 
 
+def test_a_fraction_is_never_released():
+    """Whole noise would not hide it."""
+    released = DiscreteLaplaceNoise(1, 1.0).perturb(np.full(50, 3.25), OS_RANDOMNESS)
+    assert (released == np.rint(released)).all()
+
+
 @pytest.mark.parametrize(("sensitivity", "epsilon"), [(2, 1.0), (2, 5.0), (20, 0.7)])
 def test_noise_follows_the_distribution(sensitivity, epsilon):
     """Planted: half the scale."""
