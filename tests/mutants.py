@@ -3443,6 +3443,16 @@ MUTANTS = [
         ),
     ),
     *of(
+        "estimators/_table_plans.py",
+        "tests/estimators/test_operating_point.py",
+        (
+            "TableFit.run",
+            "relative_weights(fitted.population or self.class_weights)",
+            "np.array(fitted.population or self.class_weights)",
+            "test_large_weights_of_classes_do_not_move_the_threshold_of_a_table_further",
+        ),
+    ),
+    *of(
         "inspection/card.py",
         "tests/inspection/test_card.py",
         (

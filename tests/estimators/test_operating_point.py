@@ -7,6 +7,8 @@ from itertools import product
 import numpy as np
 import pytest
 
+from dp_halfspace import PrivateTableClassifier
+from dp_halfspace.audit import replay
 from dp_halfspace.data.people import People
 from dp_halfspace.estimators import _operating_point as operating_point
 from dp_halfspace.estimators._operating_point import TARGETS, plan_threshold, score_counts
@@ -93,6 +95,24 @@ def test_a_record_moves_utilities_by_one_at_most(target, weights):
 @pytest.mark.parametrize("kind", ["people", "weights"])
 def test_a_person_or_a_weighted_record_moves_them_by_no_more(target, kind):
     assert worst(target, kind=kind) <= 1.0
+
+
+def test_large_weights_of_classes_do_not_move_the_threshold_of_a_table_further():
+    """Only their ratio counts, as for the steps before it."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(400, 1))
+    y = (X[:, 0] + rng.normal(size=400) > 0).astype(int)
+    other_X, other_y = X.copy(), y.copy()
+    X[0], y[0], other_X[0], other_y[0] = 3.0, 1, 3.0, 0
+    model = PrivateTableClassifier(
+        epsilon=50.0, classes=[0, 1], schema={"0": [-3, 3]}, features="linear",
+        class_weight={0: 40.0, 1: 20.0}, threshold={"precision": 0.5},
+    )  # fmt: skip
+    result = replay(model, X, y, other_X, other_y, n_histories=1, random_state=0)
+    assert result.findings == ()
+    last = result.releases[-1]
+    assert last.mechanism == "ExponentialChoice"
+    assert 0.5 < last.ratio <= 1.0
 
 
 def test_planted_bug_a_utility_that_counts_twice_is_seen(monkeypatch):
