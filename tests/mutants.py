@@ -5342,6 +5342,16 @@ MUTANTS = [
         ),
     ),
     *of(
+        "estimators/table.py",
+        "tests/test_persons.py",
+        (
+            "PrivateTableClassifier._steps",
+            "data.encoding, data.n_privacy_units",
+            "data.encoding, data.X.shape[0]",
+            "test_no_rows_of_people_decide_what_a_plan_does",
+        ),
+    ),
+    *of(
         "preprocessing/scalers.py",
         "tests/test_persons.py",
         (

@@ -207,6 +207,34 @@ def test_planted_bug_rows_that_weigh_one_are_seen(monkeypatch, name):
     assert worst(CASES[name], 6) > 1.5
 
 
+# What a plan decides by the number of people: whether scales of columns pay, and joint features.
+DECIDING = {
+    "scales": ({}, 300, 20),
+    "scales of a table": ({"schema": {str(j): [-3, 3] for j in range(20)}}, 300, 20),
+    "joint features of a table": ({"schema": {"0": [-3, 3], "1": [-3, 3]}}, 3000, 2),
+}
+
+
+@pytest.mark.parametrize("name", DECIDING)
+def test_no_rows_of_people_decide_what_a_plan_does(name):
+    """Forty rows of each person would decide otherwise."""
+    how, n, d = DECIDING[name]
+    kind = PrivateTableClassifier if how else AdaptiveMarginClassifier
+    model = kind(classes=[0, 1], random_state=0, **how, **({} if how else {"data_norm": 1.0}))
+    X, y, ids = np.random.default_rng(0).normal(size=(n, d)), np.arange(n) % 2, np.arange(n)
+    few, many = (
+        model.plan(*(np.repeat(part, k, axis=0) for part in (X, y)), groups=np.repeat(ids, k))
+        for k in (1, 40)
+    )
+    assert few == many
+    as_records = model.plan(*(np.repeat(part, 40, axis=0) for part in (X, y)))
+    decided, other = (
+        (len(record.events), dict(record.public).get("n_components"))
+        for record in (few, as_records)
+    )
+    assert decided != other
+
+
 @pytest.mark.parametrize("name", ["stated", "ranking", "scaler"])
 def test_planted_bug_the_number_of_rows_in_a_plan_is_seen(monkeypatch, name):
     monkeypatch.setattr(People, "__len__", lambda self: int(self.counts.sum()))
