@@ -779,6 +779,12 @@ MUTANTS = [
         ),
         (
             "plan_threshold",
+            "DiscreteLaplaceNoise(3, counts.epsilon)",
+            "DiscreteLaplaceNoise(2, counts.epsilon)",
+            "test_a_record_moves_whole_counts_by_three_at_most",
+        ),
+        (
+            "plan_threshold",
             'resolved_delta("auto", n_records)',
             "n_records**-2.0",
             "test_a_plan_costs_what_it_takes_and_leaves_the_rest",

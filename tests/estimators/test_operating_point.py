@@ -97,6 +97,15 @@ def test_a_person_or_a_weighted_record_moves_them_by_no_more(target, kind):
     assert worst(target, kind=kind) <= 1.0
 
 
+def test_a_record_moves_whole_counts_by_three_at_most():
+    """One cell less, one more, and one record more of the second label, in absolute sum."""
+    plan, _ = plan_threshold(("recall", 0.7), 400, Budget.of(1.0, 0.0))
+    assert plan.is_of_integers
+    found = [score_counts(np.array([odds]), np.array([k])) for odds in (-9.0, 9.0) for k in (0, 1)]
+    moves = [float(np.abs(one - other).sum()) for one, other in product(found, found)]
+    assert max(moves) == plan.noise.sensitivity
+
+
 def test_large_weights_of_classes_do_not_move_the_threshold_of_a_table_further():
     """Only their ratio counts, as for the steps before it."""
     rng = np.random.default_rng(0)
