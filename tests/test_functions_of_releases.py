@@ -204,3 +204,24 @@ def test_rows_of_features_weigh_people(features):
         upper = np.triu(rows.gram())
         moments.append(upper + np.triu(upper, 1).T)
     assert 0.5 < np.linalg.norm(moments[0] - moments[1]) <= math.sqrt(2.0)
+
+
+class Placed:
+    """Features that show at which place of its block a row was computed."""
+
+    n_components = 1
+
+    def apply(self, rows):
+        return np.arange(1.0, len(rows) + 1.0, dtype=np.float32)[:, None]
+
+
+def test_features_of_a_row_are_computed_where_its_person_stands():
+    """Products of matrices may round a row by its place, which no other person may move."""
+    problem = problem_of(20, 1)
+    training = plan_known_margin(problem, "noisy_gd", 0.5, 5.0)
+    plan = KernelTraining(training, Placed(), 1.0, 1.0, memory=10**6, parameters={})
+    found = []
+    for X, y, people in (persons(1, 0), persons(50, 1)):
+        kept = plan._rows(TrainingData(X, y, np.arange(2), None, people))._matrix.kept
+        found.append(np.delete(kept, np.s_[3 : 3 + people.counts[2]], axis=0))
+    np.testing.assert_array_equal(*found)
