@@ -863,6 +863,36 @@ MUTANTS = [
         ),
     ),
     *of(
+        "estimators/_table_plans.py",
+        "tests/test_functions_of_releases.py",
+        (
+            "_odds_of_all",
+            "data.people is None",
+            "True",
+            "test_a_row_is_computed_where_its_person_stands",
+        ),
+    ),
+    *of(
+        "metrics/_held_out.py",
+        "tests/test_functions_of_releases.py",
+        (
+            "HeldOut._outcomes",
+            "self.people.row_by_row(of)",
+            "of(np.arange(len(self.codes)))",
+            "test_a_row_is_computed_where_its_person_stands",
+        ),
+    ),
+    *of(
+        "engine/linear.py",
+        "tests/test_functions_of_releases.py",
+        (
+            "sum_of_squares",
+            "people.row_by_row(lambda index: _squares(data.X[index], unit))",
+            "_squares(data.X, unit)",
+            "test_lengths_of_rows_are_computed_where_their_persons_stand",
+        ),
+    ),
+    *of(
         "papers/kernel.py",
         "tests/test_functions_of_releases.py",
         (

@@ -13,8 +13,11 @@ import pytest
 
 from dp_halfspace.data.people import People
 from dp_halfspace.data.validation import TrainingData
+from dp_halfspace.engine import linear
 from dp_halfspace.engine.scales import plan_column_scales
 from dp_halfspace.estimators._operating_point import plan_threshold
+from dp_halfspace.estimators._table_plans import _odds_of_all
+from dp_halfspace.metrics._held_out import HeldOut
 from dp_halfspace.papers.halfspace_search import plan_directions
 from dp_halfspace.papers.kernel import KernelTraining
 from dp_halfspace.papers.known_margin import plan_known_margin
@@ -213,6 +216,50 @@ class Placed:
 
     def apply(self, rows):
         return np.arange(1.0, len(rows) + 1.0, dtype=np.float32)[:, None]
+
+
+class Ranked:
+    """A model whose scores show at which place of its block a row was scored."""
+
+    def decision_function(self, rows):
+        return np.arange(1.0, len(rows) + 1.0)
+
+
+class AsTheyAre:
+    """Columns in their own units."""
+
+    def columns(self, rows):
+        return rows
+
+
+# Places at which parts of fits and of scores compute each row.
+PLACES = {
+    "scores of a table": lambda data: _odds_of_all(Ranked(), AsTheyAre(), 1.0, data),
+    "held-out records": lambda data: HeldOut(
+        data.X, data.class_indices, data.classes, data.people, np.arange(len(data.X))
+    ).outcomes(lambda model, rows, codes, classes: np.arange(1.0, len(codes) + 1.0), None),
+}
+
+
+@pytest.mark.parametrize("name", PLACES)
+def test_a_row_is_computed_where_its_person_stands(name):
+    found = []
+    for X, y, people in (persons(1, 0), persons(50, 1)):
+        places = PLACES[name](TrainingData(X, y, np.arange(2), None, people))
+        found.append(np.delete(places, np.s_[3 : 3 + people.counts[2]], axis=0))
+    np.testing.assert_array_equal(*found)
+
+
+def test_lengths_of_rows_are_computed_where_their_persons_stand(monkeypatch):
+    """All first rows come first, in the order of the people."""
+    honest, sizes = linear._squares, []
+    monkeypatch.setattr(
+        linear, "_squares", lambda X, unit: (sizes.append(len(X)), honest(X, unit))[1]
+    )
+    for X, y, people in (persons(1, 0), persons(50, 1)):
+        linear.sum_of_squares(TrainingData(X, y, np.arange(2), None, people), 1.0)
+        assert sizes[0] == len(people)
+        sizes.clear()
 
 
 def test_features_of_a_row_are_computed_where_its_person_stands():
