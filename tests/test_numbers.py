@@ -45,6 +45,7 @@ LEAST, MOST = of(f"{RARE}._LEAST"), of(f"{RARE}._MOST")
 PARTS, PURE_PARTS = of(f"{SCALES}._PARTS"), of(f"{SCALES}._PURE_PARTS")
 WORDS = {0.6: "three fifths", 0.25: "a quarter"}
 CLIP, STEPS = of("engine.linear.COLUMN_CLIP"), of("engine.steps.N_STEPS")
+SHOWN = of("inspection.card._MOST_CURVES")
 
 
 def ten_fits() -> float:
@@ -94,7 +95,10 @@ SENTENCES = {
     "estimators/adaptive_margin.md": (f"clips columns at {CLIP:g} of their scales",),
     "estimators/objective_perturbation.md": (f"$n\\epsilon$ above {PURE:.0f}",),
     "estimators/pure_halfspace.md": (f"$n\\epsilon$ up to {PURE:.0f}",),
-    "explaining.md": (f"values beyond {CLIP:g} released widths of the released centres",),
+    "explaining.md": (
+        f"values beyond {CLIP:g} released widths of the released centres",
+        f"model cards show the {SHOWN} most important coefficients",
+    ),
     "planning.md": (
         f"plus {short(of('inspection.accuracy_plan._PLAN_ERROR'))} for the error of the simulation",
         f"Tables of more than {of('inspection.accuracy_plan._SIMULATED_ROWS')} rows (or "
@@ -116,6 +120,7 @@ SENTENCES = {
         f"{short(of('_cli.commands._DEFAULT_REFERENCE'))}",
         f"From $2^{{{of('_cli.tables.FIRST_STREAMED').bit_length() - 1}}}$ cells",
         "takes up to .3 of epsilon",
+        f"the effects of up to {SHOWN} columns",
     ),
 }
 # No facts about the code: names, dates, sizes of data sets that the page itself makes or describes,
