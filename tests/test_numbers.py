@@ -59,7 +59,12 @@ def elsewhere() -> float:
 
 
 SENTENCES = {
-    "guide/choosing_a_classifier.md": (f"| up to {PURE:.0f} |", f"| above {PURE:.0f} |"),
+    "guide/choosing_a_classifier.md": (
+        f"| up to {PURE:.0f} |",
+        f"| above {PURE:.0f} |",
+        # The parameter mu is about a fifth of epsilon.
+        f"interactions $n\\epsilon$ of about {5 * of('engine.features._JOINT_PAY'):,.0f} for each",
+    ),
     "guide/small_tables.md": (
         f"is below {STEPS_PAY:.0f} times the root of the number of encoded columns "
         f"({STEPS_PAY * 10**0.5:.0f} for ten columns, {STEPS_PAY * 10:.0f} for a hundred), "
