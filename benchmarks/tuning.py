@@ -118,7 +118,7 @@ def draw(cells: dict[str, Any], picture: Path) -> None:
                     axis.axhline(
                         float(np.mean(cell[way])), ls=style, label=way.replace("_", " "), c="k"
                     )
-            axis.set(title=f"{name}, {kind} perturbation")
+            axis.set_title(f"{name}, {kind}")
             axis.grid(alpha=0.3)
     for axis in axes[-1]:
         axis.set_xlabel("alpha")

@@ -514,6 +514,28 @@ def test_a_proof_without_a_head_and_a_dangling_reference_are_seen():
     assert dangling_references("``docs/defaults/absent.md``") == ["defaults/absent.md"]
 
 
+# What a reader decides by, on the page of every class.
+OF_A_CLASS = (
+    "Use it",
+    "Do not use it",
+    "Guarantee:",
+    "Why it is private:",
+    "(Departs|Not in a paper)",
+)
+CLASS_PAGES = {page.stem: page.read_text() for page in (ROOT / "docs" / "estimators").glob("*.md")}
+
+
+def unsaid(page: str) -> list[str]:
+    """What the page of a class does not say at the beginning of a point."""
+    return [said for said in OF_A_CLASS if not re.search(rf"^- \*\*{said}", page, re.MULTILINE)]
+
+
+def test_pages_of_classes_say_when_to_use_them_and_why_they_are_private():
+    assert len(CLASS_PAGES) == 9
+    assert {name: unsaid(page) for name, page in CLASS_PAGES.items() if unsaid(page)} == {}
+    assert unsaid(CLASS_PAGES["auc"].replace("- **Guarantee:**", "- ")) == ["Guarantee:"]
+
+
 def wrong_see_also(docstring: str) -> list[str]:
     """Lines of a section "See Also" that are neither an entry nor the continuation of one."""
     found = re.search(r"^See Also\n-+\n(.*?)(?:\n\n|\Z)", docstring, re.MULTILINE | re.DOTALL)

@@ -45,6 +45,7 @@ LEAST, MOST = of(f"{RARE}._LEAST"), of(f"{RARE}._MOST")
 PARTS, PURE_PARTS = of(f"{SCALES}._PARTS"), of(f"{SCALES}._PURE_PARTS")
 WORDS = {0.6: "three fifths", 0.25: "a quarter"}
 CLIP, STEPS = of("engine.linear.COLUMN_CLIP"), of("engine.steps.N_STEPS")
+SHOWN = of("inspection.card._MOST_CURVES")
 
 
 def ten_fits() -> float:
@@ -58,7 +59,12 @@ def elsewhere() -> float:
 
 
 SENTENCES = {
-    "guide/choosing_a_classifier.md": (f"| up to {PURE:.0f} |", f"| above {PURE:.0f} |"),
+    "guide/choosing_a_classifier.md": (
+        f"| up to {PURE:.0f} |",
+        f"| above {PURE:.0f} |",
+        # The parameter mu is about a fifth of epsilon.
+        f"interactions $n\\epsilon$ of about {5 * of('engine.features._JOINT_PAY'):,.0f} for each",
+    ),
     "guide/small_tables.md": (
         f"is below {STEPS_PAY:.0f} times the root of the number of encoded columns "
         f"({STEPS_PAY * 10**0.5:.0f} for ten columns, {STEPS_PAY * 10:.0f} for a hundred), "
@@ -94,7 +100,10 @@ SENTENCES = {
     "estimators/adaptive_margin.md": (f"clips columns at {CLIP:g} of their scales",),
     "estimators/objective_perturbation.md": (f"$n\\epsilon$ above {PURE:.0f}",),
     "estimators/pure_halfspace.md": (f"$n\\epsilon$ up to {PURE:.0f}",),
-    "explaining.md": (f"values beyond {CLIP:g} released widths of the released centres",),
+    "explaining.md": (
+        f"values beyond {CLIP:g} released widths of the released centres",
+        f"model cards show the {SHOWN} most important coefficients",
+    ),
     "planning.md": (
         f"plus {short(of('inspection.accuracy_plan._PLAN_ERROR'))} for the error of the simulation",
         f"Tables of more than {of('inspection.accuracy_plan._SIMULATED_ROWS')} rows (or "
@@ -116,6 +125,7 @@ SENTENCES = {
         f"{short(of('_cli.commands._DEFAULT_REFERENCE'))}",
         f"From $2^{{{of('_cli.tables.FIRST_STREAMED').bit_length() - 1}}}$ cells",
         "takes up to .3 of epsilon",
+        f"the effects of up to {SHOWN} columns",
     ),
 }
 # No facts about the code: names, dates, sizes of data sets that the page itself makes or describes,

@@ -34,6 +34,9 @@ QUESTIONS = {
     "probabilities": ("guide/questions", "estimators/table"),
     "several rows per person": ("guide/persons",),
     "chance": ("guide/limits", "guide/questions"),
+    "several classes": ("guide/questions",),
+    "multiclass": ("guide/questions",),
+    "GDPR": ("guide/report",),
 }
 
 # What a browser has and V8 alone does not, as far as the search asks for it.
@@ -49,6 +52,17 @@ ASK = """
 }
 """
 
+# Interpreters of the searches. One that is still open when the process ends may keep it for ever.
+OPENED = []
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _interpreters_are_closed():
+    yield
+    search.cache_clear()
+    while OPENED:
+        OPENED.pop().close()
+
 
 @cache
 def search(address=""):
@@ -57,6 +71,7 @@ def search(address=""):
     if not (SITE / "searchindex.js").exists():
         pytest.skip(f"no built site in {SITE}")
     context = racer.MiniRacer()
+    OPENED.append(context)
     context.eval(BROWSER.replace("ADDRESS", json.dumps(address)))
     for name in ("_static/searchtools.js", "_static/language_data.js", "searchindex.js"):
         context.eval((SITE / name).read_text(encoding="utf-8"))

@@ -1,19 +1,21 @@
 // The search of the two books. Loaded after Sphinx's search tools, whose results it ranks and sifts:
 // pages of the research part are left out unless the address says `research=on`; a title with more
-// words of the query comes first, and pages of the guide come before single functions, examples and
-// the pages for contributors.
+// words of the query comes first, most of all one that has them in their order, and pages of the
+// guide come before single functions, examples and the pages for contributors.
 const RESEARCH =
   /^(research|papers|theorems|proofs|evidence|defaults|benchmarks|real_tables|lower_bound|risk_bounds|generated\/research)(\/|$)/;
 const LATER = /^(generated\/|gallery\/|project|architecture|contributing|changes)/;
 const withResearch = () => /[?&]research=on/.test(window.location.search);
 let asked = [];
+let question = "";
 
 var Scorer = {
   score: (result) => {
     const [page, title, , , score] = result;
     const named = asked.filter((word) => title.toLowerCase().includes(word)).length;
+    const isWhole = asked.length > 1 && title.toLowerCase().includes(question);
     const isLater = LATER.test(page) || RESEARCH.test(page);
-    return score + 4 * named - (isLater ? 4 : 0);
+    return score + 4 * named + (isWhole ? 20 : 0) - (isLater ? 4 : 0);
   },
   // The values below are those of Sphinx.
   objNameMatch: 11,
@@ -28,7 +30,8 @@ var Scorer = {
 
 const ofBothBooks = Search._performSearch;
 Search._performSearch = (query, ...terms) => {
-  asked = query.toLowerCase().split(/\s+/).filter((word) => word.length > 2);
+  question = query.toLowerCase().trim();
+  asked = question.split(/\s+/).filter((word) => word.length > 2);
   const found = ofBothBooks(query, ...terms);
   return withResearch() ? found : found.filter(([page]) => !RESEARCH.test(page));
 };

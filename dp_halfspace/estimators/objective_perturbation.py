@@ -109,7 +109,7 @@ class ObjectivePerturbationClassifier(PrivateLinearClassifier):
     class_weight : dict, "balanced" or None, default=None
         PUBLIC weight of each label, in [1e-50, 1e50]; the noise is proportional to the largest.
         ``"balanced"`` weights classes inversely to their sizes, which noisy counts within the
-        budget (2 to 3 % of mu^2) estimate; it needs ``delta > 0``. The largest weight is then one,
+        budget (about 2 % of mu^2) estimate; it needs ``delta > 0``. The largest weight is then one,
         and the decision threshold is not corrected for the weights.
     optimizer : str or callable, default="auto"
         As in `OutputPerturbationClassifier`; its result is used only if it satisfies the

@@ -89,7 +89,7 @@ class OutputPerturbationClassifier(PrivateLinearClassifier):
         PUBLIC label set. None declares the labels in `y` to be public.
     class_weight : dict, "balanced" or None, default=None
         PUBLIC weight of each label, in [1e-50, 1e50]. ``"balanced"`` weights classes inversely to
-        their sizes, which noisy counts within the budget (2 to 3 % of mu^2) estimate; it needs
+        their sizes, which noisy counts within the budget (about 2 % of mu^2) estimate; it needs
         ``delta > 0``. The largest weight is then one, and the decision threshold is not corrected
         for the weights.
     preconditioner : bool or "auto", default="auto"

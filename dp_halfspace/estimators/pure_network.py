@@ -90,8 +90,8 @@ class PureNetworkClassifier(PrivateLinearClassifier):
     The networks have tanh units after a random projection, by default in one hidden layer. Every
     network of a public random stream is scored by the number of records that it misclassifies. The
     exponential mechanism chooses one, and then chooses again among networks near it. It can learn
-    nonlinear boundaries from few columns and about a thousand records. For much smaller tables, or
-    many informative columns, `PrivateKernelClassifier` is the better choice.
+    nonlinear boundaries of two or three columns from hundreds of records, and of about five from
+    thousands. With more records `PrivateKernelClassifier` is the better choice.
 
     Parameters
     ----------

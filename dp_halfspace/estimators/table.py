@@ -83,6 +83,7 @@ from dp_halfspace.privacy.noise import DiscreteLaplaceNoise
 from dp_halfspace.privacy.randomness import public_generator
 from dp_halfspace.privacy.record import PrivacyRecord
 from dp_halfspace.projection import AdditiveMap
+from dp_halfspace.selection.rule import DIRECTIONS_PAY, STEPS_PAY
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -329,11 +330,12 @@ class PrivateTableClassifier(PrivateClassifier):
         plan = self._selection(data, facts, budget)
         if plan is not None and target is not None:
             size = data.n_privacy_units * budget.epsilon
-            enough = "1500" if budget.is_pure else "600"
+            n_columns = facts.n_features - len(data.encoding.indicated)
+            enough = DIRECTIONS_PAY if budget.is_pure else STEPS_PAY * math.sqrt(n_columns)
             raise ValueError(
                 "threshold needs noisy counts of scores, for which the number of rows and epsilon "
-                f"are too small: their product is {size:.3g}, and about {enough} is enough. Use "
-                "more rows, a larger epsilon, or no threshold; PrivateThresholdClassifier "
+                f"are too small: their product is {size:.4g}, and {math.ceil(enough)} is enough. "
+                "Use more rows, a larger epsilon, or no threshold; PrivateThresholdClassifier "
                 "chooses a threshold from other records"
             )
         rare = self._rare_fit(data, facts, budget, plan)

@@ -194,7 +194,7 @@ def plan_accuracy(
         Area under the ROC curve of a linear classifier without privacy, in (1/2, 1), of two
         classes, in the place of `reference`: the accuracy of a rare class says little.
     delta : float or "auto", default="auto"
-        Of every fit; "auto" is ``1/n_samples**2``.
+        Of every fit; "auto" is 0 if `estimator` has ``delta=0``, otherwise ``1/n_samples**2``.
     estimator : estimator object or None, default=None
         Classifier of this package; None is ``AdaptiveMarginClassifier()``, scales estimated. Its
         budget, label set, seed and ledger are replaced. Simulated columns are centred and of
@@ -238,7 +238,8 @@ def plan_accuracy(
         raise ValueError(f"epsilons must be positive and finite numbers, got {epsilons!r}")
     checked_size("n_repeats", n_repeats, least=2)  # to estimate a spread
     n_samples = checked_size("n_samples", n_samples)
-    at = resolved_delta(delta, n_samples)
+    is_pure = isinstance(delta, str) and getattr(estimator, "delta", None) == 0.0
+    at = 0.0 if is_pure else resolved_delta(delta, n_samples)
     require("in [0, 1/2)", delta=at)
     rng = public_generator(random_state, "plan")
     distribution = _checked_distribution(n_features, n_classes, reference, majority, reference_area)

@@ -279,14 +279,15 @@ def private_score(
         ``"accuracy"``, ``"balanced_accuracy"`` (mean of the recalls), ``"confusion_matrix"``,
         ``"roc_auc"`` or ``"auc"`` (two classes; with the curve; scores are rounded to multiples of
         0.5 in log-odds or, if there are no probabilities, to steps of at least a third of the width
-        of their distribution, which takes 4 % of the budget to estimate), ``"brier"`` (half the
-        squared distance between probabilities and truth, in [0, 1]; for two classes equal to
-        scikit-learn's), ``"log_loss"`` (natural logarithms; the loss of a record is clipped at 5),
-        and for two classes, the second of the sorted ones being positive, ``"recall"``,
-        ``"precision"``, ``"f1"`` and ``"average_precision"``. The metrics of a list have equal
-        shares of the budget, of mu^2 or, if `delta` is 0, of `epsilon`. Metrics that are functions
-        of one table (the confusion matrix, recall, precision and F1; the area under the curve and
-        the average precision) are released together and have one share.
+        of their distribution, by two quartiles, each of which takes an epsilon of ``150/n``, at
+        least 4 % of the budget; if that is more than 25 %, the quartiles are taken to be -1 and 1),
+        ``"brier"`` (half the squared distance between probabilities and truth, in [0, 1]; for two
+        classes equal to scikit-learn's), ``"log_loss"`` (natural logarithms; the loss of a record
+        is clipped at 5), and for two classes, the second of the sorted ones being positive,
+        ``"recall"``, ``"precision"``, ``"f1"`` and ``"average_precision"``. The metrics of a list
+        have equal shares of the budget, of mu^2 or, if `delta` is 0, of `epsilon`. Metrics that are
+        functions of one table (the confusion matrix, recall, precision and F1; the area under the
+        curve and the average precision) are released together and have one share.
     epsilon : float, default=1.0
         Budget of this call, in [1e-9, 1e6], or infinite for no noise and no guarantee.
     delta : float or "auto", default="auto"

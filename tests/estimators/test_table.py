@@ -4,6 +4,7 @@ import copy
 import json
 import math
 import pickle
+import re
 import warnings
 from collections import Counter
 
@@ -546,8 +547,20 @@ def test_a_threshold_that_is_none_is_refused(threshold):
         clone(NUMBERS).set_params(threshold={"recall": 0.5}, probability=False).plan(
             RARE_ROWS, RARE
         )
-    with pytest.raises(ValueError, match=r"counts of scores, .* product is [\d.]+, and about 600"):
-        clone(NUMBERS).set_params(threshold={"recall": 0.5}, epsilon=1e-3).plan(RARE_ROWS, RARE)
+
+
+@pytest.mark.parametrize(("n_columns", "delta"), [(4, "auto"), (40, "auto"), (4, 0.0)])
+def test_a_threshold_needs_the_rows_that_its_refusal_names_and_no_more(n_columns, delta):
+    schema = {str(column): "number" for column in range(n_columns)}
+    model = clone(NUMBERS).set_params(epsilon=1.0, schema=schema, delta=delta)
+    model.set_params(threshold={"recall": 0.5})
+    rows, labels = np.zeros((1500, n_columns)), np.arange(1500) % 2
+    with pytest.raises(ValueError, match=r"counts of scores, .* product is 100, and") as refusal:
+        model.plan(rows[:100], labels[:100])
+    enough = int(re.search(r"(\d+) is enough", str(refusal.value))[1])
+    model.plan(rows[:enough], labels[:enough])
+    with pytest.raises(ValueError, match="counts of scores"):
+        model.plan(rows[: enough - 1], labels[: enough - 1])
 
 
 def worst_of_rare(estimator):

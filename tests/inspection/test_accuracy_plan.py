@@ -8,9 +8,12 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import roc_auc_score
 
 from dp_halfspace import (
+    AdaptiveMarginClassifier,
     OutputPerturbationClassifier,
     PrivacyLedger,
     PrivateKernelClassifier,
+    PureHalfspaceClassifier,
+    PureNetworkClassifier,
 )
 from dp_halfspace.inspection import AccuracyPlan, accuracy_plan, plan_accuracy
 
@@ -94,6 +97,21 @@ def test_any_classifier_can_be_planned_and_no_ledger_is_charged(estimator):
     assert plan == again
     assert 0.6 < plan.accuracy[0] < 0.9
     assert ledger.entries() == []
+
+
+@pytest.mark.parametrize(
+    "estimator",
+    [
+        AdaptiveMarginClassifier(delta=0.0),
+        PureHalfspaceClassifier(n_directions=500),
+        PureNetworkClassifier(data_norm=4.0, n_candidates=100),
+    ],
+)
+def test_a_classifier_of_pure_dp_is_planned_as_one(estimator):
+    sizes = {"n_samples": 400, "n_features": 3, "n_classes": 2, "epsilons": [1.0], "n_repeats": 2}
+    plan = plan_accuracy(**sizes, estimator=estimator, random_state=0)
+    assert plan.delta == 0.0
+    assert plan == plan_accuracy(**sizes, estimator=estimator, delta=0.0, random_state=0)
 
 
 def test_a_plan_prints_and_draws():
