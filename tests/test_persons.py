@@ -675,7 +675,8 @@ def refusals(case, n_rows):
     """All that is said of a table by fits, plans and scores of people."""
     X, y, groups = refused_tables(n_rows)[case]
     for name, model in PEOPLE.items():
-        for use in (clone(model).fit, clone(model).plan):
+        ways = [clone(model).fit, *([clone(model).plan] if "table" in name else [])]
+        for use in ways:
             yield name, refusal(lambda use=use: use(X, y, groups=groups))
     rows, labels = small_table(200)
     fitted = AdaptiveMarginClassifier(data_norm=1.0, classes=[0, 1]).fit(rows, labels)

@@ -156,7 +156,7 @@ def test_values_of_single_records_stay_within_theirs(attack):
     model = AdaptiveMarginClassifier(
         margin=0.3, solver="noisy_sgd", epsilon=20.0, data_norm=1.0, classes=[0, 1]
     )
-    largest, findings = attacked(model, attack, n=12)
+    largest, findings = attacked(model, attack, n=8)
     assert largest <= 1.0
     assert not findings
 

@@ -139,6 +139,7 @@ def test_so_does_every_query_of_three_classes(name):
     assert worst(CASES[name], 4, n_classes=3) <= 1.0
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("name", ["units", "stated", "fourier", "output", "objective"])
 @pytest.mark.parametrize("n_classes", [2, 3])
 def test_rows_without_an_intercept_have_weights_too(name, n_classes):

@@ -107,6 +107,7 @@ def test_more_classes_arrays_and_a_public_label_set():
         PrivateTableClassifier().fit(numbers, LABELS)
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("epsilon", [0.3, 2.0])
 @pytest.mark.parametrize("delta", ["auto", 0.0])
 @pytest.mark.parametrize("probability", [True, False])

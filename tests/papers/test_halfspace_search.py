@@ -74,7 +74,7 @@ def assert_distribution(plan, problem, draws):
 
 @pytest.mark.parametrize("params", [{}, {"lattice": True, "n_directions": 27}, {"margin": 1.0}])
 def test_distribution_is_the_definition(params, problem):
-    assert_distribution(small_plan(**params), problem, 600)
+    assert_distribution(small_plan(**params), problem, 400)
 
 
 def test_distribution_test_sees_the_whole_of_a_margin_where_a_tenth_is_asked_for(
