@@ -154,7 +154,7 @@ def moving(reader, kind, odds, rule):
     return [odd for odd in odds if found[odd].tobytes() != known.tobytes()]
 
 
-@pytest.mark.sampled(20)
+@pytest.mark.sampled(34)
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("reader", READERS)
 def test_one_cell_changes_no_other_row(reader, kind):
