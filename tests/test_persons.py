@@ -196,6 +196,7 @@ def test_scales_before_a_published_algorithm_count_people():
     assert 0.5 < worst(CASES["margin in scales"], 4) <= 1.0
 
 
+@pytest.mark.slow
 @pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", ["units", "stated", "ranking", "scaler", "roc_auc"])
 def test_planted_bug_rows_that_weigh_one_are_seen(monkeypatch, name):
@@ -487,7 +488,7 @@ def small_table(n=300, d=3):
     return X, (X[:, 0] > 0).astype(int)
 
 
-@pytest.mark.sampled(8)
+@pytest.mark.sampled(5)
 @pytest.mark.filterwarnings("ignore:X is sparse")
 @pytest.mark.parametrize("form", [np.asarray, pd.DataFrame, np.float32, sparse.csr_array])
 @pytest.mark.parametrize("name", [name for name in CASES if hasattr(CASES[name], "classes")])

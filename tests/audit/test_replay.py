@@ -204,6 +204,7 @@ def test_queries_come_near_their_bound(estimator, near):
     assert near < largest <= 1.0
 
 
+@pytest.mark.sampled(7)
 @pytest.mark.parametrize(
     "estimator",
     [
@@ -368,6 +369,7 @@ HEAVY = {
 }
 
 
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("name", HEAVY)
 @pytest.mark.filterwarnings("ignore::dp_halfspace.exceptions.PrivacyWarning")
 def test_a_record_of_a_heavy_class_moves_no_value_by_more_than_its_sensitivity(name):
@@ -555,7 +557,7 @@ def found(estimator, n_histories=2):
     return " ".join(result.findings)
 
 
-@pytest.mark.sampled(9)
+@pytest.mark.sampled(5)
 @each_class
 @pytest.mark.parametrize(
     ("also", "text"),
@@ -682,6 +684,7 @@ def test_streams_of_other_threads_are_left_alone(capsys):
     assert capsys.readouterr().out == "other\nown\n"
 
 
+@pytest.mark.sampled(5)
 @each_class
 def test_a_reused_stream_is_seen(monkeypatch, estimator):
     module = importlib.import_module(type(estimator).fit.__module__)
@@ -690,6 +693,7 @@ def test_a_reused_stream_is_seen(monkeypatch, estimator):
     assert "bytes are used twice" in found(clone(estimator))
 
 
+@pytest.mark.sampled(5)
 @each_class
 def test_noise_that_follows_a_count_is_seen(monkeypatch, estimator):
     """The scale, or the rate of a choice, is made from what is to be hidden."""

@@ -101,6 +101,7 @@ def test_planted_bug_a_utility_that_counts_twice_is_seen(monkeypatch):
     assert worst("recall") > 1.5
 
 
+@pytest.mark.slow
 def test_planted_bug_rows_of_a_person_that_weigh_one_are_seen(monkeypatch):
     monkeypatch.setattr(People, "weights_for", lambda self, _: np.ones(self.counts.sum()))
     assert worst("recall", kind="people") > 5.0

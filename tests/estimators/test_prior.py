@@ -113,6 +113,7 @@ def twice(patch):
     )
 
 
+@pytest.mark.slow
 @pytest.mark.sampled(1)
 @pytest.mark.parametrize("plant", [centred, twice])
 def test_the_test_of_the_sensitivity_sees_planted_bugs(monkeypatch, plant):

@@ -153,6 +153,7 @@ def test_records_of_weight_one_come_near_the_bound(name, near):
     assert near < worst(CASES[name], 7) <= 1.0
 
 
+@pytest.mark.slow
 @pytest.mark.sampled(1)
 @pytest.mark.parametrize("name", ["stated", "fourier", "output"])
 def test_planted_bug_a_weight_of_two_is_seen(monkeypatch, name):
@@ -161,6 +162,7 @@ def test_planted_bug_a_weight_of_two_is_seen(monkeypatch, name):
     assert worst(CASES[name], 7) > 1.1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["stated", "objective"])
 def test_planted_bug_noise_that_follows_the_sum_of_weights_is_seen(monkeypatch, name):
     honest = PrivateLinearClassifier._facts
@@ -173,6 +175,7 @@ def test_planted_bug_noise_that_follows_the_sum_of_weights_is_seen(monkeypatch, 
         worst(CASES[name], 7)
 
 
+@pytest.mark.slow
 @pytest.mark.sampled(1)
 @pytest.mark.parametrize("name", ["stated", "objective"])
 def test_planted_bug_weights_over_their_private_sum_are_seen(monkeypatch, name):

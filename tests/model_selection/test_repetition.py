@@ -102,6 +102,7 @@ def test_bad_draws_win_as_seldom_as_the_rule_says():
     assert failures(200) <= 27
 
 
+@pytest.mark.slow
 def test_that_test_sees_a_single_run():
     """Planted: one run fails with probability 1 / e."""
     assert failures(200, n_repeats=1) > 27

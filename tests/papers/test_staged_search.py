@@ -54,6 +54,7 @@ def test_choice_follows_the_definition(losses):
     assert stats.chisquare(counts, definition(losses) * counts.sum()).pvalue > FALSE_ALARM
 
 
+@pytest.mark.slow
 def test_enumeration_sees_a_dropped_factor_two(monkeypatch):
     """Planted: exp(epsilon u) where exp(epsilon u / 2) is meant."""
     honest = ExponentialChoice.perturb
@@ -86,9 +87,7 @@ def test_two_stages_by_enumeration():
         counts[state["centre"], last] += 1
     likely = expected * 800 >= 5
     rest = max(counts[~likely].sum(), 0), expected[~likely].sum() * 800
-    result = stats.chisquare(
-        np.r_[counts[likely], rest[0]], np.r_[expected[likely] * 800, rest[1]]
-    )
+    result = stats.chisquare(np.r_[counts[likely], rest[0]], np.r_[expected[likely] * 800, rest[1]])
     assert result.pvalue > FALSE_ALARM
 
 

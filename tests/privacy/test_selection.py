@@ -63,6 +63,7 @@ def test_frequencies_match_enumeration(utilities, epsilon, sensitivity, draws):
     assert frequency_pvalue(utilities, epsilon, sensitivity, draws=draws) > FALSE_ALARM
 
 
+@pytest.mark.slow
 def test_planted_factor_two_is_caught():
     utilities = [0.0, 1.0, 2.0, 3.0]
     assert frequency_pvalue(utilities, 2.0, claim=(1.0, 1.0)) < CAUGHT

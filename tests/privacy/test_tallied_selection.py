@@ -36,6 +36,7 @@ def test_distribution_is_the_definition(draws):
         assert_distribution(TalliedChoice(2 * EPSILON), 1500)
 
 
+@pytest.mark.slow
 def test_distribution_test_sees_costs_without_their_multiplicity(monkeypatch):
     """Planted: a cost is as likely with one candidate as with many."""
 

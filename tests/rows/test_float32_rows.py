@@ -172,7 +172,7 @@ def test_records_count_in_a_second_moment_by_their_weights():
     assert found.tolist() == [1.0, 0.25] * 350
 
 
-@pytest.mark.sampled(35)
+@pytest.mark.sampled(20)
 @forms
 @pytest.mark.parametrize("n_outputs", [1, 3])
 @pytest.mark.parametrize("d", [3, 8, 30])

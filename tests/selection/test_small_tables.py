@@ -233,6 +233,7 @@ def family_of_data(patch):
     patch.setattr(TableSelection, "_costs", drawn)
 
 
+@pytest.mark.slow
 @pytest.mark.sampled(1)
 @pytest.mark.parametrize("plant", [doubled, threshold_of_data, family_of_data])
 def test_sensitivity_test_sees_a_planted_bug(monkeypatch, plant):

@@ -190,6 +190,7 @@ def cuts_of_data(patch):
     patch.setattr(TreeSelection, "costs", drawn)
 
 
+@pytest.mark.slow
 @pytest.mark.sampled(2)
 @pytest.mark.parametrize("plant", [doubled, shared_leaf, threshold_of_data, cuts_of_data])
 def test_sensitivity_test_sees_a_planted_bug(monkeypatch, plant):

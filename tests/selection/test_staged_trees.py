@@ -165,6 +165,7 @@ def sides_of_data(patch):
     patch.setattr(TreeSelection, "costs", drawn)
 
 
+@pytest.mark.slow
 @pytest.mark.sampled(1)
 @pytest.mark.parametrize("plant", [doubled, both_sides, sides_of_data])
 def test_sensitivity_test_sees_a_planted_bug(monkeypatch, plant):
