@@ -204,7 +204,6 @@ def test_queries_come_near_their_bound(estimator, near):
     assert near < largest <= 1.0
 
 
-@pytest.mark.sampled(7)
 @pytest.mark.parametrize(
     "estimator",
     [
@@ -369,7 +368,6 @@ HEAVY = {
 }
 
 
-@pytest.mark.sampled(6)
 @pytest.mark.parametrize("name", HEAVY)
 @pytest.mark.filterwarnings("ignore::dp_halfspace.exceptions.PrivacyWarning")
 def test_a_record_of_a_heavy_class_moves_no_value_by_more_than_its_sensitivity(name):
