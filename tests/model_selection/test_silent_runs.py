@@ -234,7 +234,7 @@ def test_searches_in_threads_leave_the_filters_as_they_were(selection):
         warnings.simplefilter("always")
         filters = list(warnings.filters)
         with ThreadPool(4) as pool:
-            pool.map(lambda _: clone(model).fit(X, Y), range(4))
+            pool.map(lambda _: clone(model).fit(X, Y), range(8))
         assert warnings.filters == filters
 
 
