@@ -6,6 +6,7 @@ import copy
 import math
 import os
 from collections.abc import Callable, Iterable
+from functools import lru_cache
 from html import escape
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any
@@ -89,6 +90,12 @@ class SharedLedger(BaseEstimator):
 
     epsilon: float
     ledger: Any
+
+    @classmethod
+    @lru_cache(maxsize=128)  # Reading a signature takes most of the time of a clone.
+    def _get_param_names(cls) -> tuple[str, ...]:
+        """Return the names of the parameters, in the order of scikit-learn."""
+        return tuple(super()._get_param_names())
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Return the parameters; a `PrivacyLedger` appears as the text that stands for it.

@@ -108,7 +108,7 @@ MUTANTS = [
             "",
             "from dp_halfspace import metrics as metrics",
             "",
-            "test_every_part_is_an_attribute_and_loads_nothing_before",
+            "test_public_names_for_types_are_those_that_are_loaded",
         ),
     ),
     *of(

@@ -13,6 +13,7 @@ import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -135,6 +136,7 @@ def current() -> dict[str, str]:
     return {name: digest(text) for name, text in texts.items()}
 
 
+@lru_cache
 def parsed(text: str) -> Any:
     """Return a formula as nested lists."""
     stack: list[list[Any]] = [[]]
@@ -180,6 +182,12 @@ def value(tree: Any, known: Mapping[str, float]) -> float:
     raise ValueError(f"{name} is not an operation of a formula")
 
 
+@lru_cache
+def _formulas() -> dict[str, str]:
+    """Return the formulas by their names: they are evaluated thousands of times."""
+    return kept("formulas")
+
+
 def evaluated(formula: str, **known: float) -> float:
     """Return the value of a formula by its name."""
-    return value(parsed(kept("formulas")[formula]), known)
+    return value(parsed(_formulas()[formula]), known)

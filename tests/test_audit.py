@@ -111,6 +111,7 @@ def test_black_box_audit_in_short():
     assert black_box(60, tight()) <= CLAIM
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("fits", "make", "pairs", "factor"),
     [

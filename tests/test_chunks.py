@@ -118,7 +118,7 @@ def test_minimisers_are_certified_in_chunks(name):
     plan = model._fit_plan(model._validate(X, labels, None)).plan
     apart = 2.0 * plan.tolerance.certified / plan.risk.total(plan.ridge)
     want = np.c_[model.coef_, model.intercept_]
-    for cut in (local(1), local(7), of_dask(2)):
+    for cut in (local(7), of_dask(2)):
         found = OutputPerturbationClassifier(**how).fit(cut(X), cut(labels))
         moved = np.linalg.norm(np.c_[found.coef_, found.intercept_] - want, axis=1).max()
         assert moved <= apart
@@ -760,6 +760,7 @@ EVERY = {
 
 
 @quiet
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", EVERY)
 def test_nothing_that_could_release_travels(name, monkeypatch):
     """Everything that goes to a worker is pickled: it holds no permit, ledger or randomness."""

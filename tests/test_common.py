@@ -134,7 +134,7 @@ def neighbours(estimator, X, y):
     yield 1e-9 * X, 1 - y
 
 
-@pytest.mark.sampled(20)
+@pytest.mark.sampled(12)
 @every_estimator
 def test_noise_scale_is_bit_identical_on_other_data(estimator, margin_data):
     if estimator.data_norm is None and estimator._estimates_scales:
@@ -243,7 +243,7 @@ def test_degenerate_data_fit_silently(estimator):
     assert np.isfinite(together(model)).all()
 
 
-@pytest.mark.sampled(26)
+@pytest.mark.sampled(16)
 @every_estimator
 def test_ledger_is_charged_before_noise(estimator, margin_data):
     book = Book()
@@ -491,14 +491,14 @@ def test_unknown_label_is_refused_without_naming_it(estimator, margin_data):
     assert SECRET not in str(caught.value)
 
 
-@pytest.mark.sampled(15)
+@pytest.mark.sampled(10)
 @every_estimator
 def test_fit_prints_and_warns_nothing(estimator, margin_data, capsys):
     clone(estimator).fit(*margin_data)
     assert capsys.readouterr() == ("", "")
 
 
-@pytest.mark.sampled(30)
+@pytest.mark.sampled(14)
 @every_estimator
 def test_verbose_prints_the_public_record_and_nothing_else(estimator, margin_data, capsys):
     model = clone(estimator).set_params(verbose=1).fit(*margin_data)

@@ -22,7 +22,6 @@ from tests.pages import FENCE, blocks, differences, recorded
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 PAGES = [page for page in PAGES if not {"_build", "generated", "gallery"} & set(page.parts)]
-NAMES = [str(page.relative_to(ROOT)) for page in PAGES]
 # Whatever is not of these kinds would escape the tests below.
 KINDS = {"python", "text", "bash", "", "{toctree}", "{eval-rst}", "{include}"}
 
@@ -36,11 +35,12 @@ def test_code_blocks_run(page, tmp_path, monkeypatch):
     assert differences(page.name, page.read_text()) == []
 
 
-@pytest.mark.parametrize("page", PAGES, ids=NAMES)
-def test_fences_are_of_known_kinds(page):
-    text = page.read_text()
-    assert {match[1] for match in FENCE.finditer(text)} <= KINDS
-    assert len(re.findall(r"^\s*(?:```|~~~)", text, re.MULTILINE)) == 2 * len(FENCE.findall(text))
+def test_fences_are_of_known_kinds():
+    for page in PAGES:
+        text = page.read_text()
+        found = FENCE.findall(text)
+        assert {kind for kind, _ in found} <= KINDS, page
+        assert len(re.findall(r"^\s*(?:```|~~~)", text, re.MULTILINE)) == 2 * len(found), page
 
 
 @pytest.mark.parametrize(
@@ -131,12 +131,10 @@ def check_command(command: str) -> None:
     check(shlex.split(command))
 
 
-@pytest.mark.parametrize(
-    "page", [*PAGES, ROOT / "benchmarks" / "README.md"], ids=[*NAMES, "benchmarks/README.md"]
-)
-def test_commands_exist(page):
-    for command in commands(page.read_text()):
-        check_command(command)
+def test_commands_exist():
+    for page in [*PAGES, ROOT / "benchmarks" / "README.md"]:
+        for command in commands(page.read_text()):
+            check_command(command)
 
 
 def test_commands_are_found():
@@ -386,52 +384,57 @@ def test_names_of_the_papers_can_be_imported():
         assert hasattr(import_module(".".join(["dp_halfspace", package, *path])), last), name
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
-def test_pages_speak_the_language_of_the_field(page):
-    assert old_words(page.read_text(), OLD_WORDS_OF_PAGES) == []
+def test_pages_speak_the_language_of_the_field():
+    for page in PAGES:
+        assert old_words(page.read_text(), OLD_WORDS_OF_PAGES) == [], page
 
 
-@pytest.mark.parametrize("page", FIRST_PAGES, ids=lambda page: str(page.relative_to(ROOT)))
-def test_first_pages_need_no_glossary(page):
+def test_first_pages_need_no_glossary():
     """But for titles of papers, which are in italics."""
-    text = re.sub(r"(?<!\*)\*[^*\n]+\*(?!\*)", "", page.read_text())
-    assert old_words(text, WORDS_OF_FIRST_PAGES) == []
+    for page in FIRST_PAGES:
+        text = re.sub(r"(?<!\*)\*[^*\n]+\*(?!\*)", "", page.read_text())
+        assert old_words(text, WORDS_OF_FIRST_PAGES) == [], page
 
 
-def test_docstrings_and_messages_speak_the_language_of_the_field():
-    for path in sorted((ROOT / "dp_halfspace").rglob("*.py")):
-        said = [
-            node.value
-            for node in ast.walk(ast.parse(path.read_text()))
-            if isinstance(node, ast.Constant) and isinstance(node.value, str)
-        ]
-        assert old_words(" ".join("\n".join(said).split())) == [], path
+@pytest.fixture(scope="module")
+def trees():
+    """Trees of all modules of the package, which several tests walk."""
+    paths = sorted((ROOT / "dp_halfspace").rglob("*.py"))
+    return {path: list(ast.walk(ast.parse(path.read_text()))) for path in paths}
 
 
-def pages_in_messages(source):
+def texts_of(nodes):
+    return [n.value for n in nodes if isinstance(n, ast.Constant) and isinstance(n.value, str)]
+
+
+def test_docstrings_and_messages_speak_the_language_of_the_field(trees):
+    for path, nodes in trees.items():
+        assert old_words(" ".join("\n".join(texts_of(nodes)).split())) == [], path
+
+
+def pages_in_messages(nodes):
     """Texts of a module that name a page of the repository, without docstrings.
 
     Who has installed the package has no such file.
     """
-    tree = ast.parse(source)
     docstrings = {
         id(node.body[0].value)
-        for node in ast.walk(tree)
+        for node in nodes
         if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef)
         and node.body
         and isinstance(node.body[0], ast.Expr)
     }
     return [
         node.value
-        for node in ast.walk(tree)
+        for node in nodes
         if isinstance(node, ast.Constant) and isinstance(node.value, str)
         if re.search(r"\bdocs/|\w\.md\b", node.value) and id(node) not in docstrings
     ]
 
 
-def test_messages_name_no_page_that_an_installed_user_does_not_have():
-    for path in sorted((ROOT / "dp_halfspace").rglob("*.py")):
-        assert pages_in_messages(path.read_text()) == [], path
+def test_messages_name_no_page_that_an_installed_user_does_not_have(trees):
+    for path, nodes in trees.items():
+        assert pages_in_messages(nodes) == [], path
 
 
 def test_a_page_in_a_message_is_seen():
@@ -440,7 +443,9 @@ def fit():
     """See ``docs/scaling.md``."""
     raise ValueError(f"{1}: docs/guide/persons.md lists them")
 '''
-    assert pages_in_messages(source) == [": docs/guide/persons.md lists them"]
+    assert pages_in_messages(list(ast.walk(ast.parse(source)))) == [
+        ": docs/guide/persons.md lists them"
+    ]
 
 
 def test_an_old_word_is_seen():
@@ -473,9 +478,8 @@ def wrong_heads(text: str) -> list[str]:
     return wrong + ["In the code"] * (not files)
 
 
-@pytest.mark.parametrize("name", sorted(PROOFS))
-def test_proofs_say_what_they_claim_for_whom_and_where(name):
-    assert wrong_heads(PROOFS[name]) == []
+def test_proofs_say_what_they_claim_for_whom_and_where():
+    assert {name: wrong for name in PROOFS if (wrong := wrong_heads(PROOFS[name]))} == {}
 
 
 def dangling_references(text: str) -> list[str]:
@@ -543,10 +547,9 @@ def wrong_see_also(docstring: str) -> list[str]:
     return [line for line in found[1].split("\n") if not re.match(entry, line)] if found else []
 
 
-def test_entries_of_see_also_are_lines():
-    for path in sorted((ROOT / "dp_halfspace").rglob("*.py")):
-        source = path.read_text()
-        for node in ast.walk(ast.parse(source)) if "See Also" in source else ():
+def test_entries_of_see_also_are_lines(trees):
+    for path, nodes in trees.items():
+        for node in nodes:
             if isinstance(node, (ast.ClassDef, ast.FunctionDef)):
                 assert wrong_see_also(ast.get_docstring(node) or "") == [], (path, node.name)
 
@@ -554,13 +557,6 @@ def test_entries_of_see_also_are_lines():
 def test_merged_entries_of_see_also_are_seen():
     merged = "A.\n\nSee Also\n--------\nOne : The first. Two : The\nsecond one.\nThree : Next."
     assert wrong_see_also(merged) == ["One : The first. Two : The", "second one."]
-
-
-def texts_of_the_package() -> str:
-    """All texts of the code, of formatted ones the parts between what is inserted."""
-    trees = (ast.parse(path.read_text()) for path in (ROOT / "dp_halfspace").rglob("*.py"))
-    nodes = (node for tree in trees for node in ast.walk(tree) if isinstance(node, ast.Constant))
-    return "\n".join(" ".join(node.value.split()) for node in nodes if isinstance(node.value, str))
 
 
 def absent_messages(page: str, texts: str) -> list[str]:
@@ -574,8 +570,11 @@ def absent_messages(page: str, texts: str) -> list[str]:
     ]
 
 
-def test_messages_on_the_page_of_questions_are_those_of_the_code():
-    page, texts = (ROOT / "docs" / "guide" / "questions.md").read_text(), texts_of_the_package()
+def test_messages_on_the_page_of_questions_are_those_of_the_code(trees):
+    page = (ROOT / "docs" / "guide" / "questions.md").read_text()
+    # Of formatted texts the parts between what is inserted.
+    found = [" ".join(text.split()) for nodes in trees.values() for text in texts_of(nodes)]
+    texts = "\n".join(found)
     assert page.partition("## Messages")[2].count("\n| `") > 10
     assert absent_messages(page, texts) == []
     changed = page.replace("is a weak guarantee", "is a feeble guarantee")
@@ -587,9 +586,9 @@ def absent_tests(text: str) -> list[str]:
     return [name for name in re.findall(r"`(tests/[\w/.]+)`", text) if not (ROOT / name).exists()]
 
 
-@pytest.mark.parametrize("page", PAGES, ids=NAMES)
-def test_tests_that_pages_name_are_there(page):
-    assert absent_tests(page.read_text()) == []
+def test_tests_that_pages_name_are_there():
+    for page in PAGES:
+        assert absent_tests(page.read_text()) == [], page
 
 
 def test_an_absent_test_is_seen():

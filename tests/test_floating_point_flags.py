@@ -73,7 +73,7 @@ def answers(model, rows):
     return [getattr(model, name)(rows) for name in methods if hasattr(model, name)]
 
 
-@pytest.mark.sampled(15)
+@pytest.mark.sampled(10)
 @QUIET
 @pytest.mark.parametrize("name", MODELS)
 @pytest.mark.parametrize("rows", [WILD, WILD32], ids=["f8", "f4"])

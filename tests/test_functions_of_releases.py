@@ -184,6 +184,7 @@ def test_a_person_moves_a_release_by_its_sensitivity_at_most():
         assert 0.8 < worst_person(run) <= 1.0
 
 
+@pytest.mark.slow
 def test_rows_that_are_counted_one_by_one_are_seen(monkeypatch):
     """Planted: each row of a person weighs one."""
     monkeypatch.setattr(People, "weights_for", lambda self, largest: np.ones(self.counts.sum()))

@@ -307,6 +307,7 @@ def test_every_fold_is_charged(model):
         assert folds_charged(sharing(model, Book()), n_jobs=2) == 5
 
 
+@pytest.mark.slow
 @each_model
 def test_that_test_sees_a_clone_with_an_account_of_its_own(model, monkeypatch):
     """Planted: a ledger that is copied with the parameters."""

@@ -137,7 +137,7 @@ def of_length_step(rng):
 
 
 def of_share_of_rows(rng):
-    people = People(rng.integers(1, 1000, size=int(rng.integers(1, 3000))))
+    people = People(rng.integers(1, 1000, size=int(rng.integers(1, 300))))
     for largest in (1, 2**16):
         bits = 52 - len(people).bit_length() - (largest - 1).bit_length()
         ends, found = people.starts, people.weights_for(largest)

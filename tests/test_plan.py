@@ -37,7 +37,7 @@ def unseeded(estimator):
     return estimator
 
 
-@pytest.mark.sampled(15)
+@pytest.mark.sampled(10)
 @pytest.mark.parametrize("estimator", [*instances(), SEARCH], ids=name)
 def test_a_plan_is_the_record_of_the_fit_and_costs_nothing(estimator):
     X, y = data(unseeded(estimator))

@@ -268,6 +268,7 @@ CALLS = {
 }
 
 
+@pytest.mark.sampled(15)
 @pytest.mark.parametrize("call", CALLS)
 def test_the_outermost_call_is_named_once_with_the_number_of_its_fits(call, monkeypatch):
     function, name, is_known, uncovered = CALLS[call]

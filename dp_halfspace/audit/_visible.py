@@ -12,15 +12,16 @@ import sys
 import threading
 import weakref
 from collections import deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, redirect_stderr, redirect_stdout, suppress
 from hashlib import blake2b
 from types import CellType, CodeType, FunctionType, MemberDescriptorType, MethodType, ModuleType
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from joblib import hash as pickled
 
+Found = TypeVar("Found")
 # Flag of a class that was defined in Python.
 _HEAP_TYPE = 1 << 9
 # Attributes of a class that Python itself maintains; they are not a state of a fit.
@@ -36,6 +37,11 @@ def fingerprint(value: Any) -> bytes:
     return _Digests().of(value)
 
 
+def _once_for_each_type(function: Callable[[type], Found]) -> Callable[[type], Found]:
+    """Remember what a function returned: what Python laid out for a type does not change."""
+    return functools.lru_cache(maxsize=1024)(function)
+
+
 def attributes(value: Any) -> dict[str, Any]:
     """Return everything in ``__dict__`` and in ``__slots__``, by name."""
     found: dict[str, Any] = {}
@@ -47,21 +53,25 @@ def attributes(value: Any) -> dict[str, Any]:
     return found
 
 
-def _slots(kind: type) -> Iterator[tuple[str, MemberDescriptorType]]:
-    """Yield names and descriptors of the ``__slots__`` of a class and its bases."""
+@_once_for_each_type
+def _slots(kind: type) -> tuple[tuple[str, MemberDescriptorType], ...]:
+    """Return names and descriptors of the ``__slots__`` of a class and its bases."""
+    found = []
     for base in kind.__mro__:
         names = base.__dict__.get("__slots__", ())
         for name in (names,) if isinstance(names, str) else names:
             is_own = name.startswith("__") and not name.endswith("__")
             slot = base.__dict__.get(f"_{base.__name__.lstrip('_')}{name}" if is_own else name)
             if isinstance(slot, MemberDescriptorType):
-                yield name, slot
+                found.append((name, slot))
+    return tuple(found)
 
 
+@_once_for_each_type
 def _holds_more(kind: type) -> bool:
     """Return whether values of a type have state in C code, in addition to attributes."""
     offsets = kind.__dictoffset__, kind.__weakrefoffset__
-    pointers = sum(1 for _ in _slots(kind)) + sum(offset > 0 for offset in offsets)
+    pointers = len(_slots(kind)) + sum(offset > 0 for offset in offsets)
     return kind.__basicsize__ > object.__basicsize__ + pointers * struct.calcsize("P")
 
 

@@ -12,6 +12,7 @@ import math
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -183,6 +184,7 @@ def bias_cost(risk: MarginRisk | SoftmaxRisk, ridge: float, *, norm_guess: float
     return plain / (1.0 + plain / (_SAVED * risk.loss_of_zeros))
 
 
+@lru_cache(maxsize=256)  # Candidates of a search and folds have the same public numbers.
 def output_ridge(
     risk: MarginRisk | SoftmaxRisk, epsilon: float, delta: float, *, norm_guess: float
 ) -> float:

@@ -86,10 +86,8 @@ def _mills_drop(x: FloatArray, mu: float) -> FloatArray:
 def log_gdp_delta(mu: float, epsilon: FloatArray) -> FloatArray:
     """Return the logarithm of the Gaussian privacy profile at real numbers and infinities."""
     with np.errstate(all="ignore"):
-        # The profile of a constant output is (1 - exp(epsilon))_+.
-        zero = np.asarray(np.log(-np.expm1(np.minimum(epsilon, 0.0))))
         if mu == 0.0:
-            return zero
+            return _log_of_constant(epsilon)
         size = np.abs(epsilon)
         finite = np.isfinite(size)
         x = np.where(finite, size, 0.0) / mu - 0.5 * mu
@@ -105,8 +103,17 @@ def log_gdp_delta(mu: float, epsilon: FloatArray) -> FloatArray:
             lower = np.log1p(-(ndtr(safe) + density * ratio))
             log_delta = np.where(tail, log_delta, lower)
         log_delta = np.where(finite & np.isfinite(log_delta), log_delta, -np.inf)
+        negative = epsilon < 0.0
+        if not negative.any():
+            return np.asarray(log_delta)
         # delta(-e) = 1 - exp(-e) + exp(-e) delta(e): a sum of positive terms.
-        return np.where(epsilon < 0.0, np.logaddexp(zero, log_delta - size), log_delta)
+        both = np.logaddexp(_log_of_constant(epsilon), log_delta - size)
+        return np.where(negative, both, log_delta)
+
+
+def _log_of_constant(epsilon: FloatArray) -> FloatArray:
+    """Return the logarithm of the profile of a constant output, (1 - exp(epsilon))_+."""
+    return np.asarray(np.log(-np.expm1(np.minimum(epsilon, 0.0))))
 
 
 def log_gdp_excess(mu: float, epsilon: FloatArray) -> FloatArray:

@@ -214,11 +214,11 @@ def test_a_model_of_ours_and_its_planted_bug(monkeypatch):
         epsilon=4.0, data_norm=1.0, classes=[0, 1], loss="huber_hinge", alpha=3.0,
         ledger=ledger, random_state=3,
     )  # fmt: skip
-    honest = audit(model, X, y, X, other, n_fits=100)
+    honest = audit(model, X, y, X, other, n_fits=60)
     assert not honest.is_violated
     assert honest.mu == pytest.approx(privacy.gdp_mu(4.0, 1 / 1600), rel=1e-6)
     plant_noise(monkeypatch, privacy.mechanisms.GaussianNoise, 1 / 16)
-    assert audit(model, X, y, X, other, n_fits=100, confidence=0.999).is_violated
+    assert audit(model, X, y, X, other, n_fits=60, confidence=0.999).is_violated
     search = PrivateSearchCV(model, {"alpha": [3.0]}, selection="exponential", epsilon=4.0)
     assert audit(search, X, y, X, other, n_fits=8).epsilon == 4.0
     assert not ledger.entries()

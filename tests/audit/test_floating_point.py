@@ -156,7 +156,7 @@ def test_values_of_single_records_stay_within_theirs(attack):
     model = AdaptiveMarginClassifier(
         margin=0.3, solver="noisy_sgd", epsilon=20.0, data_norm=1.0, classes=[0, 1]
     )
-    largest, findings = attacked(model, attack, n=12)
+    largest, findings = attacked(model, attack, n=8)
     assert largest <= 1.0
     assert not findings
 
@@ -214,6 +214,7 @@ def coarse_with_two_threads(patch):
 DEFAULT = PATHS["AdaptiveMarginClassifier-"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("attack", "plant"), [("order", first_weighs_more), ("float32", lengths_of_float32)]
 )
@@ -264,6 +265,7 @@ def unreachable_of(estimator):
     return sum(map(unreachable, releases)), sizes
 
 
+@pytest.mark.sampled(12)
 @every_path
 def test_what_can_be_reached_does_not_depend_on_the_data(path):
     missed, size = unreachable_of(PATHS[path])

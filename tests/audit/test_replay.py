@@ -555,7 +555,7 @@ def found(estimator, n_histories=2):
     return " ".join(result.findings)
 
 
-@pytest.mark.sampled(9)
+@pytest.mark.sampled(5)
 @each_class
 @pytest.mark.parametrize(
     ("also", "text"),
@@ -682,6 +682,7 @@ def test_streams_of_other_threads_are_left_alone(capsys):
     assert capsys.readouterr().out == "other\nown\n"
 
 
+@pytest.mark.sampled(5)
 @each_class
 def test_a_reused_stream_is_seen(monkeypatch, estimator):
     module = importlib.import_module(type(estimator).fit.__module__)
@@ -690,6 +691,7 @@ def test_a_reused_stream_is_seen(monkeypatch, estimator):
     assert "bytes are used twice" in found(clone(estimator))
 
 
+@pytest.mark.sampled(5)
 @each_class
 def test_noise_that_follows_a_count_is_seen(monkeypatch, estimator):
     """The scale, or the rate of a choice, is made from what is to be hidden."""

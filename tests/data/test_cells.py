@@ -639,7 +639,7 @@ def moved_in_memory(kind, maker, odds, *rules):
     ]
 
 
-@pytest.mark.sampled(31)
+@pytest.mark.sampled(20)
 @pytest.mark.parametrize("kind", OBJECTS)
 @pytest.mark.parametrize("maker", MAKERS)
 def test_one_object_changes_no_other_row(maker, kind):

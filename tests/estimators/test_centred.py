@@ -132,6 +132,7 @@ def final(X, plan, length, released):
     return np.column_stack([images, np.full(len(X), centring.constants[0])]), centring
 
 
+@pytest.mark.sampled(12)
 @TABLES
 @pytest.mark.parametrize("k", [2, 3])
 @pytest.mark.parametrize("delta", [0.0, 1e-6])
@@ -254,6 +255,7 @@ def test_sensitivity_against_brute_force(loss, k, least):
     assert least < worst_ratio(loss, k) <= 1.0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("cls", "k"), [(MarginRisk, 2), (SoftmaxRisk, 4)])
 def test_brute_force_sees_half_a_sensitivity(monkeypatch, cls, k):
     honest = cls.sensitivity

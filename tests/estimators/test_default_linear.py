@@ -45,6 +45,7 @@ FORMS = {
 }
 
 
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("n_classes", [2, 3])
 @pytest.mark.parametrize("name", FORMS)
 def test_scores_are_linear_in_the_clipped_columns(name, n_classes):

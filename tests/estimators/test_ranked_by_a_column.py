@@ -150,6 +150,7 @@ def test_the_column_is_named_wherever_it_is_encoded():
     assert model._column_that_ranks == "f"
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("model", [MODEL, SMALL], ids=["steps", "selection"])
 @pytest.mark.parametrize("side", [-1.0, 1.0])
 @pytest.mark.parametrize("share", [0.01, 0.4])
@@ -215,6 +216,7 @@ def worst(share, flips, epsilon=0.2):
     return max(release.ratio for release in result.releases)
 
 
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("share", [0.01, 0.05, 0.4])
 @pytest.mark.parametrize("flips", [True, False])
 @pytest.mark.parametrize("epsilon", [0.1, 0.2])

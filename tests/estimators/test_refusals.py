@@ -179,6 +179,7 @@ def test_missing_probabilities_say_what_to_use(estimator):
     assert re.search("Use AdaptiveMarginClassifier|need|not available with mechanism='net'", said)
 
 
+@pytest.mark.sampled(12)
 @one_of_each
 @pytest.mark.parametrize("wrapper", [OneVsRestClassifier, OneVsOneClassifier, OutputCodeClassifier])
 def test_pairs_of_labels_of_more_stated_ones_are_refused_before_the_charge(estimator, wrapper):
@@ -200,7 +201,7 @@ def test_pairs_of_labels_of_more_stated_ones_are_refused_before_the_charge(estim
         assert pairs.fit(X, y).predict(X).shape == (90,)
 
 
-@pytest.mark.sampled(10)
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize(
     ("labels", "stated"),
     [

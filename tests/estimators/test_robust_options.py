@@ -136,6 +136,7 @@ def test_minimisers_of_neighbours_are_within_the_sensitivity(params, near):
     assert near < worst_ratio(**params) <= 1.0
 
 
+@pytest.mark.slow
 @pytest.mark.sampled(1)
 @pytest.mark.parametrize(
     ("case", "planted"),

@@ -139,6 +139,7 @@ def test_so_does_every_query_of_three_classes(name):
     assert worst(CASES[name], 4, n_classes=3) <= 1.0
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("name", ["units", "stated", "fourier", "output", "objective"])
 @pytest.mark.parametrize("n_classes", [2, 3])
 def test_rows_without_an_intercept_have_weights_too(name, n_classes):
@@ -157,6 +158,7 @@ def test_counts_of_two_classes_move_by_the_root_of_two():
     assert 0.99 < worst(CASES["balanced"], 4) <= 1.0
 
 
+@pytest.mark.slow
 @pytest.mark.sampled(1)
 @pytest.mark.parametrize("name", ["stated", "fourier", "output"])
 def test_planted_bug_a_weight_of_two_is_seen(monkeypatch, name):
@@ -165,6 +167,7 @@ def test_planted_bug_a_weight_of_two_is_seen(monkeypatch, name):
     assert worst(CASES[name], 7) > 1.1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["stated", "objective"])
 def test_planted_bug_noise_that_follows_the_sum_of_weights_is_seen(monkeypatch, name):
     honest = PrivateLinearClassifier._facts
@@ -177,6 +180,7 @@ def test_planted_bug_noise_that_follows_the_sum_of_weights_is_seen(monkeypatch, 
         worst(CASES[name], 7)
 
 
+@pytest.mark.slow
 @pytest.mark.sampled(1)
 @pytest.mark.parametrize("name", ["stated", "objective"])
 def test_planted_bug_weights_over_their_private_sum_are_seen(monkeypatch, name):

@@ -108,6 +108,7 @@ def test_more_classes_arrays_and_a_public_label_set():
         PrivateTableClassifier().fit(numbers, LABELS)
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("epsilon", [0.3, 2.0])
 @pytest.mark.parametrize("delta", ["auto", 0.0])
 @pytest.mark.parametrize("probability", [True, False])
@@ -285,6 +286,7 @@ def test_nothing_depends_on_what_an_entry_holds(values):
     assert seen(values) == seen({})
 
 
+@pytest.mark.slow
 def test_the_comparison_sees_a_shape_made_from_the_data():
     """Without a schema, the dtype of a column is public: objects are texts."""
     assert seen({}) != seen({}, {**STATED, "age": "text"})
@@ -315,12 +317,14 @@ def test_a_fit_is_a_function_of_its_releases(params):
     assert worst(clone(REPLAYED).set_params(**params)).max() <= 1.0
 
 
+@pytest.mark.slow
 def test_the_replay_sees_slopes_that_are_not_clipped(monkeypatch):
     monkeypatch.setattr(steps, "CLIP", 4.0)
     monkeypatch.setattr(linear, "step_sensitivity", lambda *sizes, is_single: 0.1)
     assert worst(REPLAYED).max() > 1.0
 
 
+@pytest.mark.slow
 def test_the_replay_sees_half_a_sensitivity_of_anything(monkeypatch):
     honest = GaussianNoise.__init__
     monkeypatch.setattr(

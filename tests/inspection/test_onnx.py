@@ -91,6 +91,7 @@ def test_networks_predict_the_same(n_hidden, projection):
     rows = RANGES.fit_transform(X)[:, [0, 1, 0, 1]].astype(np.float32)
     model = PureNetworkClassifier(
         n_hidden=n_hidden,
+        n_candidates=100,
         projection=projection,
         n_components=2,
         data_norm=1.2,

@@ -222,6 +222,7 @@ def test_what_a_refusal_names_is_accepted_of_a_thousand():
     assert found.count("named") > 0.6 * len(found)
 
 
+@pytest.mark.slow
 def test_the_test_sees_a_number_for_a_single_gaussian_release(monkeypatch):
     """Planted: what is left for one Gaussian release, for a fit that makes a pure DP selection."""
     release = Release(AdaptiveMarginClassifier(classes=[0, 1]), *rows(200))

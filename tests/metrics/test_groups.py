@@ -64,6 +64,7 @@ def test_a_person_moves_them_no_more():
     assert 1.0 - 1e-6 <= largest_move(1e-6, groups=True) <= 1.0
 
 
+@pytest.mark.slow
 def test_planted_bug_rows_of_a_person_that_weigh_one_are_seen(monkeypatch):
     monkeypatch.setattr(People, "weights_for", lambda self, _: np.ones(self.counts.sum()))
     assert largest_move(1e-6, groups=True) > 2.0

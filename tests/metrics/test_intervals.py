@@ -101,6 +101,7 @@ def test_intervals_are_as_wide_as_the_estimate_varies(name, budget):
     assert 0.86 < ratio < 1.25
 
 
+@pytest.mark.slow
 def test_planted_bug_half_the_variance_is_seen(monkeypatch):
     honest, caught = _intervals._limit, []
     monkeypatch.setattr(

@@ -56,7 +56,7 @@ def test_rows_of_a_person_may_be_anywhere(metric):
         np.testing.assert_allclose(one, other, rtol=1e-7)
 
 
-def largest_move(metric, trials=12):
+def largest_move(metric, trials=8):
     """Largest Euclidean change over neighbours, over what it is charged for."""
     rng, largest = np.random.default_rng(0), 0.0
     pool = np.array([0.0, 0.0999, 0.1, 0.3, 0.5, 0.999, 1.0])

@@ -192,6 +192,7 @@ class WildScores(Wild):
 WILD = [-50.0, -1e308, 0.3, 1.0, 70.0, 1e308, math.inf, -math.inf, math.nan]
 
 
+@pytest.mark.sampled(10)
 @every_metric
 @pytest.mark.parametrize("kind", [Wild, WildScores])
 def test_answers_that_are_no_probabilities_move_no_more(metric, kind, monkeypatch):

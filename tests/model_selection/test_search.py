@@ -171,6 +171,7 @@ def assert_runs_add_up(estimator, selection, delta):
     assert plan.choice.sensitivity >= score_sensitivity(400) > 1.0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", [CASES[0], CASES[3], CASES[8]])
 def test_account_test_sees_candidates_with_too_much(monkeypatch, case):
     """Planted: candidates get twice the budget they were planned with."""

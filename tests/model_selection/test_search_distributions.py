@@ -304,7 +304,7 @@ def test_that_test_sees_streams_that_are_shared(monkeypatch, shared):
 SHARP = {"selection": "exponential", "epsilon": 4.0}
 
 
-def assert_distribution_of_exponential(draws=500, **params):
+def assert_distribution_of_exponential(draws=200, **params):
     plan = plan_of(search(**SHARP))
     for first in (0, 1):
         won, counts, tried = chosen(draws, first, **SHARP, **params)

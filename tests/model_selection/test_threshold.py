@@ -124,6 +124,7 @@ def test_a_person_moves_no_release_by_more(target):
     assert max(largest_moves(target, people=True).values()) <= 1.0
 
 
+@pytest.mark.slow
 def test_planted_bug_rows_of_a_person_that_weigh_one_are_seen(monkeypatch):
     monkeypatch.setattr(People, "weights_for", lambda self, _: np.ones(self.counts.sum()))
     assert max(largest_moves("recall", people=True).values()) > 5.0
@@ -139,6 +140,7 @@ def test_a_replay_of_neighbours_finds_nothing(target):
     assert max(release.ratio for release in result.releases) <= 1.0
 
 
+@pytest.mark.slow
 def test_planted_bugs_are_found_by_a_replay(monkeypatch):
     """A count that costs nothing, and a choice at twice its budget."""
     other, label = X[:300].copy(), Y[:300].copy()
@@ -218,6 +220,7 @@ def test_held_out_records_meet_a_target_whatever_they_are():
         assert missed <= 20
 
 
+@pytest.mark.slow
 def test_planted_bug_no_slack_misses(monkeypatch):
     monkeypatch.setattr(prefit._Threshold, "slack_for", lambda self, count, n: 0.0)
     assert share_met(Rare(), "recall", 40) < 0.8

@@ -28,13 +28,14 @@ def streams():
 @pytest.mark.parametrize("stream", list(streams()))
 def test_directions_are_small_integers_and_repeat(stream, monkeypatch):
     monkeypatch.setattr(directions, "_BLOCK_ENTRIES", max(4 * 500, stream.n_columns))
+    total = 0
     for number in range(stream.n_blocks):
         block = stream.block(number)
+        total += block.shape[1]
         assert block.dtype == np.float32
         np.testing.assert_array_equal(block, np.rint(block))
         assert (np.square(block.astype(np.float64)).sum(axis=0) <= 2047**2).all()
         np.testing.assert_array_equal(block, stream.block(number))
-    total = sum(stream.block(number).shape[1] for number in range(stream.n_blocks))
     if not stream.largest_entry:
         assert total * (2 if stream.paired else 1) in (stream.n_directions, stream.n_directions + 1)
 

@@ -74,9 +74,10 @@ def assert_distribution(plan, problem, draws):
 
 @pytest.mark.parametrize("params", [{}, {"lattice": True, "n_directions": 27}, {"margin": 1.0}])
 def test_distribution_is_the_definition(params, problem):
-    assert_distribution(small_plan(**params), problem, 600)
+    assert_distribution(small_plan(**params), problem, 400)
 
 
+@pytest.mark.slow
 def test_distribution_test_sees_the_whole_of_a_margin_where_a_tenth_is_asked_for(
     problem, monkeypatch
 ):
@@ -86,6 +87,7 @@ def test_distribution_test_sees_the_whole_of_a_margin_where_a_tenth_is_asked_for
         assert_distribution(small_plan(margin=1.0), problem, 600)
 
 
+@pytest.mark.slow
 def test_distribution_test_sees_errors_counted_on_half_the_records(problem, monkeypatch):
     """Planted: every second record of a class has no negative score."""
     honest = margin_counts.counts_below

@@ -43,6 +43,7 @@ def test_draws_have_the_claimed_distribution(term, shape):
     assert_distribution(term, sample)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("term", "name"), [(GAUSSIAN, "rounded_gaussian"), (LAPLACE, "l2_laplace")]
 )

@@ -180,6 +180,7 @@ def test_too_few_nodes_are_seen(monkeypatch):
     assert per_pair > logistic_rounding(1300)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("far", "seen"), [(41.0, False), (26.0, True)])
 def test_a_short_reach_is_seen(monkeypatch, far, seen):
     """Planted: the loss is a straight line from 25 units on."""

@@ -111,6 +111,7 @@ def own_pairs(positive):
     return max(1.0, float(positive.sum()) * float((~positive).sum()))
 
 
+@pytest.mark.slow
 @pytest.mark.sampled(1)
 @pytest.mark.parametrize(
     ("planted", "least"), [({"risk_of": halved}, 1.5), ({"normaliser": own_pairs}, 1.2)]
@@ -120,6 +121,7 @@ def test_a_dropped_factor_two_is_seen(planted, least):
     assert max(worst_ratios(HUBER, trials=2, **planted)[0].values()) > least
 
 
+@pytest.mark.slow
 def test_a_loose_solver_is_seen(monkeypatch):
     """Planted: the minimiser is off by the sensitivity itself, which nothing accounts for."""
     honest = certified_minimum

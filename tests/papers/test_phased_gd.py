@@ -170,6 +170,7 @@ def test_mean_of_a_phase_moves_by_two_steps_at_most_and_does():
     assert worst_ratio(weights=np.array([1.0, 0.3])) <= 1
 
 
+@pytest.mark.slow
 def test_brute_force_sees_a_missing_factor_two(monkeypatch):
     """Planted: the sensitivity of adding a record."""
     honest = module.GaussianNoise
@@ -177,11 +178,13 @@ def test_brute_force_sees_a_missing_factor_two(monkeypatch):
     assert worst_ratio() > 1.9
 
 
+@pytest.mark.slow
 def test_brute_force_sees_rows_of_norm_two():
     """Planted: rows are not normalised, and the steps are as long as the rows."""
     assert worst_ratio(row_norm=2.0) > 1.5
 
 
+@pytest.mark.slow
 def test_brute_force_sees_a_weight_above_one():
     """Planted: class weights that are not divided by the largest."""
     assert worst_ratio(weights=np.array([1.0, 1.7])) > 1.3

@@ -67,7 +67,7 @@ def test_bassily_mohri_suresh_2022():
     X, y = make_halfspace(1500, 40, margin=0.4, random_state=0)
     public = {"classes": [-1, 1], "data_norm": 1.0}
     algorithm_1 = dp.PureHalfspaceClassifier(
-        projection="rademacher", n_components=20, n_stages=1, n_directions=5000, **public
+        projection="rademacher", n_components=20, n_stages=1, n_directions=1000, **public
     ).fit(X, y)
     algorithm_2 = dp.AdaptiveMarginClassifier(
         margin=0.4, solver="phased_prox", projection="hadamard", n_components=30, **public
@@ -76,7 +76,7 @@ def test_bassily_mohri_suresh_2022():
         kernel="rbf",
         margin=0.9,
         solver="phased_prox",
-        n_components=800,
+        n_components=200,
         projection="hadamard",
         **public,
     ).fit(X, y)
@@ -216,10 +216,10 @@ def test_nguyen_ullman_zakynthinou_2020():
         "margin": 0.4,
     }
     algorithm_1 = dp.AdaptiveMarginClassifier(**public).fit(X, y)
-    algorithm_2 = dp.PureHalfspaceClassifier(n_stages=1, n_directions=5000, **public).fit(X, y)
+    algorithm_2 = dp.PureHalfspaceClassifier(n_stages=1, n_directions=1000, **public).fit(X, y)
     algorithm_3 = dp.AdaptiveMarginClassifier(
         margin=0.4, solver="noisy_sgd", iterate="last", epsilon=8, classes=[-1, 1], data_norm=1.0
-    ).fit(X[:60], y[:60])
+    ).fit(X[:30], y[:30])
     theorem_6 = theory.margin_sample_complexity(40, 1.0, 1e-6, 0.4, error=0.1)
     theorem_11 = theory.pure_risk_bound(10_000, 40, epsilon=1.0, margin=0.4)
     theorem_12 = theory.pure_lower_bound(40, epsilon=1.0, margin=0.4)

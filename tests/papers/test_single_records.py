@@ -194,7 +194,7 @@ def test_without_noise_the_mean_row_is_followed():
 
 
 def test_it_learns_and_the_record_says_what_was_spent():
-    X, y = make_halfspace(50, 3, margin=0.4, random_state=0)
+    X, y = make_halfspace(30, 3, margin=0.4, random_state=0)
     ledger = PrivacyLedger(epsilon=8.0, delta=1e-2)
     model = AdaptiveMarginClassifier(
         **{**SINGLE.get_params(), "epsilon": 8.0, "delta": 1e-3, "ledger": ledger}
@@ -204,8 +204,8 @@ def test_it_learns_and_the_record_says_what_was_spent():
     assert model.score(X, y) > 0.9
     assert model.privacy_.events == planned.events
     (event,) = model.privacy_.events
-    assert event.count == 2499
-    assert "one secret record of 50" in model.privacy_.summary()
+    assert event.count == 899
+    assert "one secret record of 30" in model.privacy_.summary()
     assert planned.to_dp_events()[0]["event"]["type"] == "UnsupportedDpEvent"
     with pytest.raises(BudgetError):
         ledger.charge(planned)

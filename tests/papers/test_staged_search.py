@@ -54,6 +54,7 @@ def test_choice_follows_the_definition(losses):
     assert stats.chisquare(counts, definition(losses) * counts.sum()).pvalue > FALSE_ALARM
 
 
+@pytest.mark.slow
 def test_enumeration_sees_a_dropped_factor_two(monkeypatch):
     """Planted: exp(epsilon u) where exp(epsilon u / 2) is meant."""
     honest = ExponentialChoice.perturb
@@ -72,7 +73,7 @@ def test_two_stages_by_enumeration():
     expected = definition(LOSSES[0])[:, None] * np.array([definition(row) for row in table])
     assert expected.sum() == pytest.approx(1)
     counts = np.zeros((5, 5))
-    for _ in range(1500):
+    for _ in range(800):
         state = {}
 
         def losses(drawn, state=state):
@@ -84,11 +85,9 @@ def test_two_stages_by_enumeration():
         found = searched(plan, losses)
         last = int(np.flatnonzero((state["drawn"] == found).all(axis=1))[0])
         counts[state["centre"], last] += 1
-    likely = expected * 1500 >= 5
-    rest = max(counts[~likely].sum(), 0), expected[~likely].sum() * 1500
-    result = stats.chisquare(
-        np.r_[counts[likely], rest[0]], np.r_[expected[likely] * 1500, rest[1]]
-    )
+    likely = expected * 800 >= 5
+    rest = max(counts[~likely].sum(), 0), expected[~likely].sum() * 800
+    result = stats.chisquare(np.r_[counts[likely], rest[0]], np.r_[expected[likely] * 800, rest[1]])
     assert result.pvalue > FALSE_ALARM
 
 

@@ -783,6 +783,7 @@ def test_repeated_is_repetition(event, count, small_delta, others):
     assert folded == epsilon([*others, Repeated(Repeated(event, 1), count)], small_delta)
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize(
     "make",
     [

@@ -224,6 +224,7 @@ FAST = [
 EVERY = itertools.product(("position", "sum"), KINDS, ACTIONS)
 
 
+@pytest.mark.slow
 @pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     ("first", "kind", "action"),
@@ -237,6 +238,7 @@ def test_interruption_test_sees_two_steps_in_place_of_one(
         assert_nothing_is_left_that_was_spent(kind, action, tmp_path)
 
 
+@pytest.mark.slow
 def test_interruption_test_sees_a_charge_that_is_counted_before_it_is_booked(tmp_path, monkeypatch):
     """Planted: a rolled back charge stays with the handle, which then calls the file damaged."""
     honest = _ledger_store._MemoryTransaction.insert

@@ -246,6 +246,7 @@ def with_half_the_profile(log_delta):
 DISTRIBUTION, MU = geometric_run_count(15), 0.15
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("planted", [without_factor, with_half_the_profile])
 def test_wrong_trade_off_functions_are_caught(planted, monkeypatch):
     monkeypatch.setattr(random_stopping, "trade_off", planted)
@@ -270,6 +271,7 @@ def test_bound_is_nearly_attained_and_planted_accounts_of_the_runs_are_caught():
         assert found > delta([planted], 1.0)
 
 
+@pytest.mark.slow
 def test_forgotten_jacobian_is_caught():
     """A pure piece is charged several times over by a selection."""
     jump, mu = 0.3, 0.02

@@ -630,6 +630,7 @@ PLANTED = {
 }
 
 
+@pytest.mark.slow
 def test_planted_bugs_fall_below_the_exact_composition(monkeypatch):
     first, second, value = glm(0.4, 0.05), glm(0.45, 0.05), 2.5
     exact = float(exact_delta(first, second, value))

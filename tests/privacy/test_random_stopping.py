@@ -154,6 +154,7 @@ def test_frequencies_of_draws(distribution):
     assert draw_pvalue(draws, distribution) > FALSE_ALARM
 
 
+@pytest.mark.slow
 def test_planted_sampling_bugs_are_caught():
     distribution, source = RunCountDistribution(1.0, 0.2, 12), seeded(2)
     draws = np.array([distribution.draw(source) for _ in range(8000)])
@@ -600,6 +601,7 @@ def ranked_line(mu, generating):
     return [selected(generating, masses, scores)[0] for masses in (p, q)]
 
 
+@pytest.mark.slow
 def test_a_number_of_runs_that_is_no_secret_would_be_caught():
     """Planted: K is published, so that its generating function is q^k; always as many runs."""
     distribution, mu, epsilon = geometric_run_count(15), 0.4, 3.5

@@ -57,12 +57,13 @@ LONG = pytest.param(np.linspace(0, 4, 7), 1.3, 1.0, 60_000, marks=pytest.mark.sl
 
 
 @pytest.mark.parametrize(
-    ("utilities", "epsilon", "sensitivity", "draws"), [*((*case, 3000) for case in CASES), LONG]
+    ("utilities", "epsilon", "sensitivity", "draws"), [*((*case, 1500) for case in CASES), LONG]
 )
 def test_frequencies_match_enumeration(utilities, epsilon, sensitivity, draws):
     assert frequency_pvalue(utilities, epsilon, sensitivity, draws=draws) > FALSE_ALARM
 
 
+@pytest.mark.slow
 def test_planted_factor_two_is_caught():
     utilities = [0.0, 1.0, 2.0, 3.0]
     assert frequency_pvalue(utilities, 2.0, claim=(1.0, 1.0)) < CAUGHT

@@ -28,7 +28,7 @@ def assert_distribution(choice, draws=6000):
     assert chisquare(observed, draws * definition(COSTS, EPSILON)).pvalue > 1e-4
 
 
-@pytest.mark.parametrize("draws", [6000, pytest.param(200_000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("draws", [3000, pytest.param(200_000, marks=pytest.mark.slow)])
 def test_distribution_is_the_definition(draws):
     """Planted: weights exp(-epsilon cost), as if a record moved all costs in one direction."""
     assert_distribution(TalliedChoice(EPSILON), draws)
@@ -36,6 +36,7 @@ def test_distribution_is_the_definition(draws):
         assert_distribution(TalliedChoice(2 * EPSILON), 1500)
 
 
+@pytest.mark.slow
 def test_distribution_test_sees_costs_without_their_multiplicity(monkeypatch):
     """Planted: a cost is as likely with one candidate as with many."""
 
@@ -85,7 +86,7 @@ def test_neighbouring_tallies_are_within_the_budget():
     assert 0.95 * EPSILON < worst <= EPSILON * (1 + 1e-12)
 
 
-def assert_distribution_of_two(choices, draws=3000):
+def assert_distribution_of_two(choices, draws=1500):
     source = SeededBytes(2, "test")
     drawn = np.array([choices.perturb(COSTS, source) for _ in range(draws)], dtype=int)
     parts = [definition(part, EPSILON) for part in choices.parts(COSTS)]

@@ -62,6 +62,7 @@ def test_selected_distribution_is_that_of_the_proof():
     assert pvalue(select_best) > FALSE_ALARM
 
 
+@pytest.mark.slow
 def test_planted_selection_bugs_are_caught():
     def one_more_run(run, candidates, distribution, source):
         return select_best(

@@ -195,6 +195,7 @@ def test_a_record_on_the_edge_of_a_cone_is_not_set_aside():
         assert (len(left), n_negative) == (is_open, 0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("planted", ["smaller radius", "no rounding"])
 def test_records_that_are_set_aside_too_early_are_seen(monkeypatch, planted):
     """Planted: a cone that is too narrow, or directions taken for exact."""

@@ -172,7 +172,7 @@ def test_records_count_in_a_second_moment_by_their_weights():
     assert found.tolist() == [1.0, 0.25] * 350
 
 
-@pytest.mark.sampled(35)
+@pytest.mark.sampled(20)
 @forms
 @pytest.mark.parametrize("n_outputs", [1, 3])
 @pytest.mark.parametrize("d", [3, 8, 30])
@@ -248,7 +248,7 @@ def test_a_replay_over_float32_finds_nothing(kind):
         other, labels = X.copy(), y.copy()
         other[5], labels[5] = intruder, number % 2
         model = kind(epsilon=50.0, data_norm=2.0, classes=[False, True])
-        result = replay(model, X, y, other, labels, n_histories=3, random_state=number)
+        result = replay(model, X, y, other, labels, n_histories=1, random_state=number)
         assert not result.findings
         worst = max([worst, *(release.ratio for release in result.releases)])
     assert 0.9 < worst <= 1

@@ -85,7 +85,7 @@ def test_rows_of_every_dimension_and_planted_bug(form, monkeypatch):
     assert any(too_long(normalised_rows(form(X), 1.0, 0.5), X) for X in data)
 
 
-@pytest.mark.sampled(40)
+@pytest.mark.sampled(20)
 @forms
 @biases
 @pytest.mark.parametrize(

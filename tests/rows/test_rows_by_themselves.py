@@ -242,6 +242,7 @@ def test_nor_on_where_the_arrays_begin(d):
             np.testing.assert_array_equal(np.matmul(X, matrix.T, out=image), expected_image)
 
 
+@pytest.mark.slow
 @pytest.mark.sampled(1)
 @pytest.mark.parametrize("planted", ["common factor", "last bit"])
 def test_a_row_that_looks_at_the_others_is_seen(monkeypatch, planted):

@@ -175,7 +175,7 @@ def test_distribution_is_the_exponential_mechanism_over_the_list(monkeypatch):
     probability = Counter()
     for model, weight in zip(models, weights / weights.sum(), strict=True):
         probability[model] += weight
-    source, draws = SeededBytes(0, "test"), 1500
+    source, draws = SeededBytes(0, "test"), 800
     seen = Counter(
         str(plan.run(X, codes, ONES, permit_for(*plan.events, source=source))) for _ in range(draws)
     )
@@ -233,6 +233,7 @@ def family_of_data(patch):
     patch.setattr(TableSelection, "_costs", drawn)
 
 
+@pytest.mark.slow
 @pytest.mark.sampled(1)
 @pytest.mark.parametrize("plant", [doubled, threshold_of_data, family_of_data])
 def test_sensitivity_test_sees_a_planted_bug(monkeypatch, plant):

@@ -82,7 +82,7 @@ def test_a_candidate_predicts_what_was_counted(d, n_classes):
     rng = np.random.default_rng(0)
     tables = {None: X}
     kinds = set()
-    for number in [*rng.permutation(len(counted))[:600], len(counted) - 1]:
+    for number in [*rng.permutation(len(counted))[:250], len(counted) - 1]:
         model = plan.candidate(int(number), lengths)
         if model.exponent not in tables:
             tables[model.exponent] = asinh_cells(X, model.exponent).astype(float)
@@ -190,6 +190,7 @@ def cuts_of_data(patch):
     patch.setattr(TreeSelection, "costs", drawn)
 
 
+@pytest.mark.slow
 @pytest.mark.sampled(2)
 @pytest.mark.parametrize("plant", [doubled, shared_leaf, threshold_of_data, cuts_of_data])
 def test_sensitivity_test_sees_a_planted_bug(monkeypatch, plant):

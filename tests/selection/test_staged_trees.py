@@ -64,6 +64,7 @@ def test_halves_are_all_of_them():
         assert len(rows) == len(every)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("n_classes", [3, 4, 5, 7])
 def test_what_was_counted_is_predicted(n_classes):
     """Of three and four classes on the wildest rows, of more but for a row that touches a cut."""
@@ -164,6 +165,7 @@ def sides_of_data(patch):
     patch.setattr(TreeSelection, "costs", drawn)
 
 
+@pytest.mark.slow
 @pytest.mark.sampled(1)
 @pytest.mark.parametrize("plant", [doubled, both_sides, sides_of_data])
 def test_sensitivity_test_sees_a_planted_bug(monkeypatch, plant):

@@ -48,7 +48,7 @@ def test_moments_agree_with_quadrature(d, epsilon, delta):
     assert linear.felt_square == pytest.approx(second / d, rel=1e-6)
 
 
-@pytest.mark.sampled(40)
+@pytest.mark.sampled(20)
 @pytest.mark.parametrize(("epsilon", "delta"), BUDGETS)
 @pytest.mark.parametrize("smoothness", [math.inf, 0.25, 40.0])
 @pytest.mark.parametrize("linear_model", [False, True])

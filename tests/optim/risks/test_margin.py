@@ -177,6 +177,7 @@ def test_shifted_logistic_needs_its_own_constants():
     assert distance > 1.5 * risk_for(one, LOGISTIC).sensitivity(1.0)
 
 
+@pytest.mark.slow
 @pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     ("loss", "tilt", "trials"),

@@ -139,7 +139,7 @@ def test_vertices_dominate_those_of_every_pair(k):
     assert k == 2 or reached[-3] > 2.0 / math.sqrt(8.0) * case.gradient_change
 
 
-def measured_log_ratio(case, ridge, seed=2, trials=300):
+def measured_log_ratio(case, ridge, seed=2, trials=120):
     """Largest log-ratio of determinants over neighbours with few or no common records."""
     rng = np.random.default_rng(seed)
     total = ridge * case.n_samples

@@ -77,7 +77,7 @@ def sparse_problem(n, d, density, loss, ridge=0.4, bias=0.5):
     return MarginObjective(rows, signs, np.ones(n), loss, ridge), X, signs
 
 
-@pytest.mark.sampled(48)
+@pytest.mark.sampled(28)
 @each_case
 @pytest.mark.parametrize("loss", LOSSES, ids=loss_id)
 @pytest.mark.parametrize("ridge", [1e-1, 1e-4])
