@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from sklearn.base import ClassifierMixin
 
+from dp_halfspace._pipelines import NOT_PRIVATE
 from dp_halfspace._sklearn_compat import calls_of_sklearn
 from dp_halfspace.exceptions import RepeatedFitWarning, warn_caller
 
@@ -89,8 +90,13 @@ def _warn_of_calls(kind: type, record: PrivacyRecord, *, has_ledger: bool) -> bo
     sentences = []
     if not has_ledger and caller.n_fits != 1:
         sentences += [_what_fits_cost(caller, kind, record), _SHARE_A_LEDGER]
-    if key not in said:
-        sentences += caller.what_no_budget_covers(has_ledger=has_ledger)
+    is_function = caller.name in _outer_calls.FUNCTIONS and not has_ledger
+    if key not in said and (is_function or caller.name in NOT_PRIVATE):
+        instead = NOT_PRIVATE.get(caller.name, "private_score on held-out records")
+        sentences.append(
+            f"{caller.name} uses exact results on the records, so that its result is not private: "
+            f"instead use {instead}"
+        )
     if sentences:
         text = ". ".join([*sentences, _IGNORE])
         warn_caller(text, RepeatedFitWarning, beyond=_LIBRARIES)

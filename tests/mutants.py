@@ -3474,28 +3474,6 @@ MUTANTS = [
     ),
     *of(
         "inspection/coefficients.py",
-        "tests/inspection/test_units.py",
-        (
-            "check_units",
-            "median < low or median > high",
-            "median > high",
-            "test_a_median_may_be_too_small_and_a_date_has_no_size",
-        ),
-        (
-            "check_units",
-            "and name not in dates",
-            "",
-            "test_a_median_may_be_too_small_and_a_date_has_no_size",
-        ),
-        (
-            "check_units",
-            "usual / _SMALLER_BY",
-            "usual",
-            "test_smaller_units_are_named_though_near_zero",
-        ),
-    ),
-    *of(
-        "inspection/coefficients.py",
         "tests/inspection/test_coefficients.py",
         (
             "natural_coefficients",
@@ -4647,6 +4625,16 @@ MUTANTS = [
             "with fits_not_counted():",
             "if True:",
             "test_a_search_is_one_fit_whose_secret_number_of_runs_is_not_counted",
+        ),
+    ),
+    *of(
+        "_outer_calls.py",
+        "tests/test_repeated_fits.py",
+        (
+            "outermost_caller",
+            " and owner.__module__ != _OF_TRANSFORMERS",
+            "",
+            "test_workers_of_transformers_fit_once",
         ),
     ),
     *of(
