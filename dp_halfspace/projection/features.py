@@ -322,14 +322,14 @@ class AdditiveMap:
             np.divide(np.clip(numbers, -self.clip, self.clip), scale, out=part[:, :n_curved])
             if end > d:
                 places = np.clip(0.5 + numbers / (2.0 * self.half_range), 0.0, 1.0)
-                write_cosines(places, part[:, d:end], 1.0 / scale)
+                _write_cosines(places, part[:, d:end], 1.0 / scale)
             if self.fourier is not None:
                 share = _JOINT * math.sqrt(n_curved) / scale
                 np.multiply(self.fourier.apply(numbers), share, out=part[:, end:])
         return out
 
 
-def write_cosines(values: NDArray[Any], out: NDArray[Any], scale: float = 1.0) -> None:
+def _write_cosines(values: NDArray[Any], out: NDArray[Any], scale: float) -> None:
     """Write ``scale 2^.5 cos(k pi v) / k`` for ``k = 2, 3, ...``, one block of columns for each.
 
     `values`, of shape (n, d), are in [0, 1]; `out` has a multiple of d columns.
@@ -341,12 +341,6 @@ def write_cosines(values: NDArray[Any], out: NDArray[Any], scale: float = 1.0) -
     for k in range(2, out.shape[1] // d + 2):
         last, this = this, twice * this - last
         np.multiply(this, scale * _AMPLITUDE / k, out=out[:, (k - 2) * d : (k - 1) * d])
-
-
-def additive_norm(n_features: int, n_terms: int) -> float:
-    """Return a bound on the norm of columns in [-1, 1] with their cosines."""
-    cosines = sum(1.0 / k**2 for k in range(2, n_terms + 1))
-    return math.sqrt(n_features * (1.0 + _AMPLITUDE**2 * cosines))
 
 
 def draw_additive(
