@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from sklearn.base import BaseEstimator
 
 from dp_halfspace._params import EPSILON_RANGE, storable
+from dp_halfspace._pipelines import findings_in_front
 from dp_halfspace._sklearn_compat import HasMethods, Interval, Options, StrOptions, calls_of_sklearn
 from dp_halfspace.exceptions import warn_caller
 
@@ -183,8 +184,6 @@ def warn_of_calls_around(record: PrivacyRecord) -> None:
             "it takes more than two classes"
         )
     if any(name.startswith(("sklearn.pipeline", "imblearn.pipeline")) for name, _ in calls):
-        from dp_halfspace._pipelines import findings_in_front  # noqa: PLC0415
-
         found = [
             f"{f.step} reads {f.reads}; instead use {f.instead}" for f in findings_in_front(calls)
         ]

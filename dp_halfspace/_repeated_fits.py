@@ -21,11 +21,12 @@ from sklearn.base import ClassifierMixin
 from dp_halfspace._pipelines import NOT_PRIVATE
 from dp_halfspace._sklearn_compat import calls_of_sklearn
 from dp_halfspace.exceptions import RepeatedFitWarning, warn_caller
+from dp_halfspace.privacy import accounting
+from dp_halfspace.privacy.events import Event, Repeated
+from dp_halfspace.privacy.record import PrivacyRecord, rounded_text
 
 if TYPE_CHECKING:
     from dp_halfspace._outer_calls import Caller
-    from dp_halfspace.privacy.events import Event
-    from dp_halfspace.privacy.record import PrivacyRecord
 
 # More kinds of tables than this are not remembered.
 _MOST_TABLES = 4096
@@ -122,10 +123,6 @@ def _what_fits_cost(caller: Caller, kind: type, record: PrivacyRecord) -> str:
 
 def _total(events: Counter[Event], times: int, delta: float) -> str:
     """Return the epsilon of all events, each as often as counted and all of that several times."""
-    from dp_halfspace.privacy import accounting  # noqa: PLC0415 - heavy, for a warning only
-    from dp_halfspace.privacy.events import Repeated  # noqa: PLC0415
-    from dp_halfspace.privacy.record import rounded_text  # noqa: PLC0415
-
     repeated = [Repeated(event, count * times) for event, count in events.items()]
     return rounded_text(accounting.epsilon(repeated, delta), _TOTAL_DIGITS)
 

@@ -286,10 +286,10 @@ def _recompose(mechanisms: list[tuple[Any, bool]], record: PrivacyRecord) -> flo
     runs, before = _split_runs(mechanisms, record)
     if not selections:
         return max(_COST_OF_STOPPED_RUNS * epsilon_of(run, record.delta) for run in runs)
-    charged = list(selections[0].terms)
+    charged = [(1.0, 0.0, selections[0].mu)]
     for run in runs:
         terms, losses, _ = terms_of(run)
-        for epsilon in np.linspace(0.0, 2.0, 9) * max(mu for _, _, mu in charged):
+        for epsilon in np.linspace(0.0, 2.0, 9) * selections[0].mu:
             if delta_at(terms, losses, epsilon) > delta_at(charged, {0.0: 1.0}, epsilon) + 1e-9:
                 return math.inf
     return max(epsilon_of([*before, *run], record.delta) for run in runs)
