@@ -1822,7 +1822,7 @@ MUTANTS = [
             "test_distances_are_in_the_norm_of_the_mechanism",
         ),
         (
-            "terms_of",
+            "losses_of",
             "mechanism.change / mechanism.scale + mechanism.log_ratio",
             "mechanism.change / mechanism.scale",
             "test_the_cost_of_a_perturbed_objective_holds_the_ratio_of_its_jacobians",
