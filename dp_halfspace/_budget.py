@@ -42,13 +42,18 @@ BUDGET: dict[str, list[Any]] = {
 }
 
 
+def _ledgers() -> Any:
+    """Return the module of the ledgers, which a fit without one does not load."""
+    from dp_halfspace.ledger import ledger  # noqa: PLC0415 - see above
+
+    return ledger
+
+
 def _is_private_ledger(ledger: Any) -> bool:
     """Return whether a ledger is a `PrivacyLedger`, loading its module only if it may be one."""
     if ledger is None or isinstance(ledger, str | os.PathLike):
         return False
-    from dp_halfspace.ledger.ledger import PrivacyLedger  # noqa: PLC0415
-
-    return isinstance(ledger, PrivacyLedger)
+    return isinstance(ledger, _ledgers().PrivacyLedger)
 
 
 def opened_ledger(ledger: Any, estimator: str, plan: Callable[[float], PrivacyRecord]) -> Any:
@@ -60,9 +65,7 @@ def opened_ledger(ledger: Any, estimator: str, plan: Callable[[float], PrivacyRe
     """
     if ledger is None:
         return None
-    from dp_halfspace.ledger.ledger import open_ledger  # noqa: PLC0415
-
-    opened = open_ledger(ledger)
+    opened = _ledgers().open_ledger(ledger)
     if not _is_private_ledger(opened):
         _refuse_copied_accounts(type(opened))
     # A ledger of the user may have nothing but the method `charge`.
