@@ -34,10 +34,7 @@ def _tokens(text: str) -> list[tuple[str, int, int]]:
 
 @lru_cache(maxsize=128)
 def _spans(source: str) -> list[tuple[str, int, int]]:
-    """Return classes, functions and methods by name, decorators included, with their places.
-
-    Overloads are left out: they are types only.
-    """
+    """Return classes, functions and methods by name, decorators included, with their places."""
     ends = [0]
     for line in source.splitlines(keepends=True):
         ends.append(ends[-1] + len(line))
@@ -45,8 +42,6 @@ def _spans(source: str) -> list[tuple[str, int, int]]:
     def within(nodes: list[ast.stmt], owner: str) -> Iterator[tuple[str, int, int]]:
         for node in nodes:
             if isinstance(node, ast.ClassDef | ast.FunctionDef):
-                if any(ast.unparse(each) == "overload" for each in node.decorator_list):
-                    continue
                 first = min([node.lineno, *(each.lineno for each in node.decorator_list)])
                 yield owner + node.name, ends[first - 1], ends[node.end_lineno or first]
             if isinstance(node, ast.ClassDef):
