@@ -309,7 +309,12 @@ MUTANTS = [
     *of(
         "_cli/splits.py",
         "tests/cli/test_splits.py",
-        ("places_of", "order[place]", "place", "test_a_replaced_record_moves_no_other"),
+        (
+            "places_of",
+            "dict.fromkeys(persons)",
+            "np.unique(persons)",
+            "test_a_replaced_record_moves_no_other",
+        ),
     ),
     *of(
         "_cli/commands.py",

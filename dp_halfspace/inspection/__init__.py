@@ -1,6 +1,6 @@
 """Inspection of private models, before and after the fit.
 
-Planning of the accuracy for a budget, displays of a model, a check of units, and the card of a
+Planning of the accuracy for a budget, displays of a model, and the card of a
 model. The functions of the theorems are in :mod:`dp_halfspace.theory`.
 """
 

@@ -51,7 +51,6 @@ _LETTERS_OF_LABEL = 18
 _MOST_LABELS = 20
 # Standard errors of the noise that a band covers on both sides.
 BAND = 2.0
-_SECONDS_OF_A_DAY = 86400
 
 
 @dataclass(frozen=True, slots=True)
@@ -401,7 +400,7 @@ def is_flag(centre: float, scale: float, ends: tuple[float, float]) -> bool:
 
 def _dates(days: NDArray[np.float64]) -> list[Any]:
     """Return dates, which a column with any format can read."""
-    return list(np.rint(days * _SECONDS_OF_A_DAY).astype("datetime64[s]"))
+    return list(np.rint(days * 86400.0).astype("datetime64[s]"))
 
 
 def _draw_effect(axis: Axes, column: ColumnEffect, score: int, color: str, label: str) -> None:

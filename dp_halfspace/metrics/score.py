@@ -383,17 +383,17 @@ def private_score(
         else:
             scores = [_score(name, jobs, releases, record, data.classes) for name in metrics]
         return scores[0] if isinstance(metric, str) else scores
-    raise OutOfMemory(_SHORTAGE_OF_SCORES)
+    raise OutOfMemory(
+        "there is not enough memory for this score: give fewer records, or records in chunks, as "
+        "dask arrays or by dp_halfspace.datasets.in_chunks. What a ledger was charged remains "
+        "charged"
+    )
 
 
 _CONSTRAINTS = {"metric": [StrOptions(set(METRICS))], **BUDGET}
 _TABLE_OF_GROUPS = "confusion_matrix"
 # Number of arrays of the size of a table of counts: with its noise, and with its intervals.
 _COPIES = 10
-_SHORTAGE_OF_SCORES = (
-    "there is not enough memory for this score: give fewer records, or records in chunks, as dask "
-    "arrays or by dp_halfspace.datasets.in_chunks. What a ledger was charged remains charged"
-)
 
 
 _Noisy = tuple[Released, NDArray[np.float64] | None]
