@@ -20,12 +20,12 @@ from dp_halfspace._sklearn_compat import column_names
 from dp_halfspace.data.schema import Column
 from dp_halfspace.inspection._drawing import COLORS, panel_axes
 from dp_halfspace.preprocessing.scalers import ReleasedScaler
+from dp_halfspace.rows.blocks import FloatArray
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-FloatArray = NDArray[np.float64]
 
 # Least step of the scores for the slopes of log odds.
 _SMALLEST_STEP = 1e-4
