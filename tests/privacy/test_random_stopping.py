@@ -418,7 +418,7 @@ def assert_allowance_arrives(monkeypatch):
     monkeypatch.setattr(random_stopping, "_slack", lambda probabilities: 1e-6)
     knots = np.exp(before[0] * np.arange(1, 17) / 16)
     wider = random_stopping.chord_shares(
-        distribution.probabilities, distribution.mean, random_stopping.Shifted(mu), before[0]
+        distribution.probabilities, distribution.mean, mu, before[0]
     )
     c = knots[3]
     rise = ((np.array(wider) - shares) * np.maximum(0, 1 - c / knots)).sum()
