@@ -512,9 +512,8 @@ def terms_of(event):
     if isinstance(event, ObjectivePerturbation):
         return [(n, event.log_ratio, mu) for n, mu in event.vertices]
     return [
-        (event.mean_runs * share * w, event.log_ratio * j / len(event.shares) + s, mu)
+        (event.mean_runs * share, event.log_ratio * j / len(event.shares), event.mu)
         for j, share in enumerate(event.shares, 1)
-        for w, s, mu in event.terms
     ]
 
 
