@@ -62,7 +62,7 @@ def row(n: int, d: int, k: int, density: float | None) -> dict[str, object]:
         name: lambda m=m: m.apply(X) for name, m in maps.items()
     }
     if d * k <= MAX_MATRIX:
-        matrix = np.ascontiguousarray(maps["rademacher"].to_array().T)
+        matrix = np.ascontiguousarray(maps["rademacher"].pull_back(np.eye(k)).T)
         actions["product"] = lambda: X @ matrix
     apply = best_seconds(actions)
     w = rng.standard_normal(k)

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from sklearn.base import BaseEstimator
 
 from dp_halfspace._params import EPSILON_RANGE, storable
+from dp_halfspace._pipelines import findings_in_front
 from dp_halfspace._sklearn_compat import HasMethods, Interval, Options, StrOptions, calls_of_sklearn
 from dp_halfspace.exceptions import warn_caller
 
@@ -42,13 +43,18 @@ BUDGET: dict[str, list[Any]] = {
 }
 
 
+def _ledgers() -> Any:
+    """Return the module of the ledgers, which a fit without one does not load."""
+    from dp_halfspace.ledger import ledger  # noqa: PLC0415 - see above
+
+    return ledger
+
+
 def _is_private_ledger(ledger: Any) -> bool:
     """Return whether a ledger is a `PrivacyLedger`, loading its module only if it may be one."""
     if ledger is None or isinstance(ledger, str | os.PathLike):
         return False
-    from dp_halfspace.ledger.ledger import PrivacyLedger  # noqa: PLC0415
-
-    return isinstance(ledger, PrivacyLedger)
+    return isinstance(ledger, _ledgers().PrivacyLedger)
 
 
 def opened_ledger(ledger: Any, estimator: str, plan: Callable[[float], PrivacyRecord]) -> Any:
@@ -60,9 +66,7 @@ def opened_ledger(ledger: Any, estimator: str, plan: Callable[[float], PrivacyRe
     """
     if ledger is None:
         return None
-    from dp_halfspace.ledger.ledger import open_ledger  # noqa: PLC0415
-
-    opened = open_ledger(ledger)
+    opened = _ledgers().open_ledger(ledger)
     if not _is_private_ledger(opened):
         _refuse_copied_accounts(type(opened))
     # A ledger of the user may have nothing but the method `charge`.
@@ -190,8 +194,6 @@ def warn_of_calls_around(record: PrivacyRecord) -> None:
             "it takes more than two classes"
         )
     if any(name.startswith(("sklearn.pipeline", "imblearn.pipeline")) for name, _ in calls):
-        from dp_halfspace._pipelines import findings_in_front  # noqa: PLC0415
-
         found = [
             f"{f.step} reads {f.reads}; instead use {f.instead}" for f in findings_in_front(calls)
         ]

@@ -151,13 +151,6 @@ def check_values(constraints: dict[str, list[Any]], values: dict[str, Any], owne
     validate_parameter_constraints(constraints, params, caller_name=owner)
 
 
-_SHORTAGE_OF_A_FIT = (
-    "there is not enough memory for this fit: use fewer columns, classes or components, or give "
-    "the rows in chunks, as dask arrays or by dp_halfspace.datasets.in_chunks. What a ledger was "
-    "charged remains charged"
-)
-
-
 def fit_context(*, prefer_skip_nested_validation: bool) -> Callable[[Fit], Fit]:
     """Validate the parameters before a ``fit``, and disable floating-point warnings inside it.
 
@@ -176,7 +169,11 @@ def fit_context(*, prefer_skip_nested_validation: bool) -> Callable[[Fit], Fit]:
             nested = config_context(skip_parameter_validation=prefer_skip_nested_validation)
             with shortages_dropped(), nested, np.errstate(all="ignore"):
                 return fit(estimator, *args, **kwargs)
-            raise OutOfMemory(_SHORTAGE_OF_A_FIT)
+            raise OutOfMemory(
+                "there is not enough memory for this fit: use fewer columns, classes or "
+                "components, or give the rows in chunks, as dask arrays or by "
+                "dp_halfspace.datasets.in_chunks. What a ledger was charged remains charged"
+            )
 
         # scikit-learn assumes that a parameter of this name accepts any weights, and that weights
         # equal repeated rows. These weights are in [0, 1], so they are requested by name instead.

@@ -18,13 +18,15 @@ from typing import TYPE_CHECKING, Any, cast
 
 from sklearn.base import ClassifierMixin
 
+from dp_halfspace._pipelines import NOT_PRIVATE
 from dp_halfspace._sklearn_compat import calls_of_sklearn
 from dp_halfspace.exceptions import RepeatedFitWarning, warn_caller
+from dp_halfspace.privacy import accounting
+from dp_halfspace.privacy.events import Event, Repeated
+from dp_halfspace.privacy.record import PrivacyRecord, rounded_text
 
 if TYPE_CHECKING:
     from dp_halfspace._outer_calls import Caller
-    from dp_halfspace.privacy.events import Event
-    from dp_halfspace.privacy.record import PrivacyRecord
 
 # More kinds of tables than this are not remembered.
 _MOST_TABLES = 4096
@@ -89,8 +91,13 @@ def _warn_of_calls(kind: type, record: PrivacyRecord, *, has_ledger: bool) -> bo
     sentences = []
     if not has_ledger and caller.n_fits != 1:
         sentences += [_what_fits_cost(caller, kind, record), _SHARE_A_LEDGER]
-    if key not in said:
-        sentences += caller.what_no_budget_covers(has_ledger=has_ledger)
+    is_function = caller.name in _outer_calls.FUNCTIONS and not has_ledger
+    if key not in said and (is_function or caller.name in NOT_PRIVATE):
+        instead = NOT_PRIVATE.get(caller.name, "private_score on held-out records")
+        sentences.append(
+            f"{caller.name} uses exact results on the records, so that its result is not private: "
+            f"instead use {instead}"
+        )
     if sentences:
         text = ". ".join([*sentences, _IGNORE])
         warn_caller(text, RepeatedFitWarning, beyond=_LIBRARIES)
@@ -116,10 +123,6 @@ def _what_fits_cost(caller: Caller, kind: type, record: PrivacyRecord) -> str:
 
 def _total(events: Counter[Event], times: int, delta: float) -> str:
     """Return the epsilon of all events, each as often as counted and all of that several times."""
-    from dp_halfspace.privacy import accounting  # noqa: PLC0415 - heavy, for a warning only
-    from dp_halfspace.privacy.events import Repeated  # noqa: PLC0415
-    from dp_halfspace.privacy.record import rounded_text  # noqa: PLC0415
-
     repeated = [Repeated(event, count * times) for event, count in events.items()]
     return rounded_text(accounting.epsilon(repeated, delta), _TOTAL_DIGITS)
 

@@ -49,11 +49,16 @@ Fit = TypeVar("Fit", bound=Callable[..., Any])
 HAS_CALLBACKS = find_spec("sklearn.callback") is not None
 
 
+def _callback() -> Any:
+    """Return the package for fits with callbacks, which older versions do not have."""
+    from sklearn import callback  # noqa: PLC0415 - see above
+
+    return callback
+
+
 def set_callbacks(estimator: Any, callbacks: tuple[Any, ...]) -> None:
     """Validate the callbacks of an estimator and store them where scikit-learn looks for them."""
-    from sklearn.callback import CallbackSupportMixin  # noqa: PLC0415 - for fits with callbacks only
-
-    CallbackSupportMixin.set_callbacks(estimator, *callbacks)
+    _callback().CallbackSupportMixin.set_callbacks(estimator, *callbacks)
 
 
 def with_callbacks(fit: Fit) -> Fit:
@@ -63,9 +68,7 @@ def with_callbacks(fit: Fit) -> Fit:
     def watched_fit(estimator: Any, *args: Any, **kwargs: Any) -> Any:
         if not hasattr(estimator, "_skl_callbacks"):
             return fit(estimator, *args, **kwargs)
-        from sklearn import callback  # noqa: PLC0415 - as above
-
-        return callback.with_callbacks(fit)(estimator, *args, **kwargs)
+        return _callback().with_callbacks(fit)(estimator, *args, **kwargs)
 
     return watched_fit  # type: ignore[return-value]
 
@@ -80,9 +83,7 @@ class FitTasks:
     def __init__(self, estimator: Any, n_releases: int | None) -> None:
         self._estimator, self._root = estimator, None
         if hasattr(estimator, "_skl_callbacks"):
-            from sklearn.callback import CallbackSupportMixin  # noqa: PLC0415 - as above
-
-            begin = CallbackSupportMixin._init_callback_context
+            begin = _callback().CallbackSupportMixin._init_callback_context
             self._root = begin(estimator, max_subtasks=n_releases)
             self._root.call_on_fit_task_begin(estimator=estimator)
 

@@ -25,7 +25,7 @@ from dp_halfspace import (
 from dp_halfspace.data.chunks import DaskChunks, LocalChunks
 from dp_halfspace.engine.scales import ColumnScales, in_column_scales
 from dp_halfspace.metrics import private_score
-from dp_halfspace.preprocessing import CosineFeatures, PrivateScaler, PublicScaler
+from dp_halfspace.preprocessing import PrivateScaler, PublicScaler
 from tests.conftest import separated
 
 RNG = np.random.default_rng(0)
@@ -62,7 +62,6 @@ MODELS = {
     ),
     "private scaler": PrivateScaler(epsilon=5.0),
     "public scaler": PublicScaler([(0, 1e300), (-1e-300, 1e-300), (0, 1)]),
-    "cosines": CosineFeatures(),
 }
 QUIET = pytest.mark.filterwarnings("ignore::dp_halfspace.exceptions.PrivacyWarning")
 

@@ -51,7 +51,6 @@ def test_parameters_of_others_have_names_but_the_obvious_ones():
         model_selection.PrivateThresholdClassifier: ["estimator"],
         model_selection.PrivateConformalClassifier: ["estimator"],
         preprocessing.PrivateScaler: [],
-        preprocessing.CosineFeatures: [],
         preprocessing.PublicScaler: ["ranges"],
     }
     for kind, names in by_place.items():

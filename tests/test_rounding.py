@@ -41,13 +41,15 @@ from dp_halfspace.papers.objective import (
 )
 from dp_halfspace.papers.output import plan_output
 from dp_halfspace.papers.pair_risk import PairRisk, balanced_normaliser
-from dp_halfspace.privacy import random_stopping
 from dp_halfspace.privacy.accounting import mu_beside
 from dp_halfspace.privacy.budget import Budget
 from dp_halfspace.privacy.events import Gaussian, Pure, to_dp_event
 from dp_halfspace.privacy.mechanisms import GaussianNoise, L2LaplaceNoise, SampledGaussianNoise
 from dp_halfspace.privacy.profiles import gdp_mu
-from dp_halfspace.privacy.random_stopping import run_count_distribution
+from dp_halfspace.privacy.random_stopping import (
+    calibrate_random_stopping,
+    run_count_distribution,
+)
 from dp_halfspace.rows.rows import clipped_rows
 from dp_halfspace.selection import small_trees
 from dp_halfspace.selection.small_tables import plan_error_count, plan_small_table
@@ -295,8 +297,8 @@ def lowered_searches():
     """Name what the runs of a search spend, as in `lowered_budgets`."""
 
     search, runs = searches(), run_count_distribution(5, 0.1, eta=2.0)
-    mu, mu_score = search._mu(runs)
-    spent, _ = search._run_mu(runs)
+    mu = calibrate_random_stopping(runs, search.epsilon, search.delta)
+    spent, mu_score = search._run_mu(runs)
     yield (
         "a Gaussian run",
         spent,
@@ -349,10 +351,9 @@ PERTURBED = ObjectivePerturbationClassifier(rows="clipped", **OF_ROWS)
         (objective_perturbation, "UP", lambda: releases_of(PERTURBED)[0].change),
         (losses, "FAR_UP", lambda: softmax_diameter.__wrapped__(4, 5.0)),
         (pair_risk, "FAR_UP", lambda: PAIRS.log_ratio(0.3)),
-        (_search_plan, "UP", lambda: gaussian_search().events[0].terms[0][2]),
-        (random_stopping, "UP", lambda: random_stopping.trade_off(lambda t: -t).slopes[-1]),
+        (_search_plan, "UP", lambda: gaussian_search().events[0].mu),
     ],
-    ids=["noisy rows", "perturbed rows", "softmax", "pairs", "dearest run", "trade-off"],
+    ids=["noisy rows", "perturbed rows", "softmax", "pairs", "dearest run"],
 )
 def test_a_factor_inside_a_plan_is_used(module, name, stated, monkeypatch):
     """A plan without it says less."""

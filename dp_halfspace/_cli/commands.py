@@ -54,28 +54,10 @@ from dp_halfspace.ledger.ledger import describe_left
 from dp_halfspace.metrics import PrivateScore, private_score
 from dp_halfspace.privacy.record import PrivacyRecord, rounded_text
 
-_NOTHING_DONE = "Nothing was released, charged or written.\n"
 # Marks of kinds that no schema states.
 _PRIVATE = "private: "
-_PRIVATE_KINDS = (
-    "{} of these types are private, and not to be published, because they were taken from the "
-    "stored cells: state them in a --schema by the meaning of the columns."
-)
 _PICTURES = (".png", ".svg", ".pdf")
 _PROBABILITY_DIGITS = 6
-_UNINFORMATIVE = (
-    "the interval of {} contains every possible value, so the score is uninformative: "
-    "its noise is too large. Use more rows or a larger --epsilon."
-)
-_ROWS_ONLY = (
-    "the model protects persons, and this evaluation protects single rows: name the "
-    "column of persons by --groups if persons have several rows."
-)
-_HARDLY_PREDICTED = (
-    "by noisy counts {:.2g} of the rows are in the rarer class, which is hardly ever predicted, "
-    "because a prediction is the more likely label. Rank rows by their probabilities, or use "
-    "--threshold recall 0.9 or --class-weight balanced."
-)
 # How messages about a released model begin.
 _FINDINGS = "every row has the same score|by a noisy count one class is rare"
 # Below this share of the rarer class, predicted labels are hardly ever the rarer class.
@@ -83,8 +65,6 @@ _RARE_SHARE = 0.2
 # Accuracy of a linear classifier without privacy, or area if the majority class has a larger share.
 _DEFAULT_REFERENCE = 0.85
 _MAJORITY_BY_ACCURACY = 0.8
-# Place of the labels in a template, which states none of them.
-_LABELS_TO_STATE = "state the PUBLIC labels here"
 
 
 def plan(options: Any, out: TextIO, err: TextIO) -> None:
@@ -139,7 +119,8 @@ def schema(options: Any, out: TextIO, err: TextIO) -> None:
     rules = {name: {"kind": word_of(kind)} for name, kind in declared_columns(table, {}).items()}
     rules |= {name: guess.rule for name, guess in found.items()}
     entries = {name: rule if len(rule) > 1 else rule["kind"] for name, rule in rules.items()}
-    target = {"target": _LABELS_TO_STATE} if options.target else {}
+    # A template states no label.
+    target = {"target": "state the PUBLIC labels here"} if options.target else {}
     text = json.dumps({**target, "columns": entries}, indent=1, ensure_ascii=False) + "\n"
     if options.out is None:
         write_out(out, text)
@@ -195,7 +176,7 @@ def fit(options: Any, out: TextIO, err: TextIO) -> None:
                     plans = model._plans(table.rows, table.y, groups=table.groups)
                     left = describe_left(ledger, plans) or "no epsilon that was tried"
                     write_out(out, f"Ledger:    accepts this fit with {left}\n")
-                write_out(out, _NOTHING_DONE)
+                write_out(out, "Nothing was released, charged or written.\n")
                 return
             model.fit(table.rows, table.y, groups=table.groups)
         _note_on_counts(err, model)
@@ -233,7 +214,12 @@ def _preview(
             (column.name, kind, f"{_PRIVATE}{column.source}" if column.source else "stated")
         )
     unstated = sum(not column.is_stated for column in data.encoding.columns)
-    parts = [*align_columns(lines, 3), *([_PRIVATE_KINDS.format(unstated)] if unstated else [])]
+    parts = align_columns(lines, 3)
+    if unstated:
+        parts.append(
+            f"{unstated} of these types are private, and not to be published, because they were "
+            "taken from the stored cells: state them in a --schema by the meaning of the columns."
+        )
     parts += ["", "Plan:      asked of the private rows"]
     parts += [f"  - {ask}" for ask in dict.fromkeys(plan.asks)]
     parts.append(
@@ -251,7 +237,12 @@ def _note_on_counts(err: TextIO, model: Any) -> None:
     share = model._rarer_share
     is_plain = (model.threshold, model.class_weight, len(model.classes_)) == (None, None, 2)
     if is_plain and not model._is_selected and share is not None and share < _RARE_SHARE:
-        note(err, _HARDLY_PREDICTED.format(share))
+        note(
+            err,
+            f"by noisy counts {share:.2g} of the rows are in the rarer class, which is hardly ever "
+            "predicted, because a prediction is the more likely label. Rank rows by their "
+            "probabilities, or use --threshold recall 0.9 or --class-weight balanced.",
+        )
     if model.threshold_ is not None and model.threshold_.warning:
         note(err, f"{model.threshold_.warning}.")
 
@@ -341,7 +332,11 @@ def evaluate(options: Any, out: TextIO, err: TextIO) -> None:
     _check_ledger(options)
     model = _load(options.model, err)
     if options.groups is None and model.privacy_.adjacency == "replace-one-person":
-        note(err, _ROWS_ONLY)
+        note(
+            err,
+            "the model protects persons, and this evaluation protects single rows: name the "
+            "column of persons by --groups if persons have several rows.",
+        )
     known = [column.name for column in model.encoding_.columns]
     if options.target in [*known, options.groups]:
         raise UserError(
@@ -361,7 +356,11 @@ def evaluate(options: Any, out: TextIO, err: TextIO) -> None:
             )
         unknown = [score.metric for score in scores if score.is_uninformative]
         if unknown:
-            note(err, _UNINFORMATIVE.format(", ".join(unknown)))
+            note(
+                err,
+                f"the interval of {', '.join(unknown)} contains every possible value, so the score "
+                "is uninformative: its noise is too large. Use more rows or a larger --epsilon.",
+            )
         guarantee = _describe_guarantee(scores[0].privacy_, options.groups)
         cost = guarantee + booking.describe("evaluation")
         write_out(out, "\n".join(align_columns(table_of_scores(scores))) + f"\n{cost}")

@@ -64,9 +64,8 @@ def _is_parquet(path: Path) -> bool:
 
 def places_of(persons: NDArray[Any]) -> NDArray[np.intp]:
     """Return the place of the person of each row, in the order in which persons first appear."""
-    _, first, place = np.unique(persons, return_index=True, return_inverse=True)
-    order = np.argsort(np.argsort(first))
-    return np.asarray(order[place], dtype=np.intp)
+    places = {person: place for place, person in enumerate(dict.fromkeys(persons))}
+    return np.array([places[person] for person in persons], dtype=np.intp)
 
 
 def held_out_units(count: int, share: float, seed: int) -> NDArray[np.bool_]:

@@ -33,8 +33,6 @@ from dp_halfspace.privacy.mechanisms import (
 from dp_halfspace.privacy.noise import DiscreteLaplaceNoise, RandomizedResponse
 
 Array: TypeAlias = NDArray[Any]
-# Weight, shift and mu of Gaussian privacy losses, whose mixture bounds the loss of all releases.
-Terms: TypeAlias = list[tuple[float, float, float]]
 # Smallest probability that is computed as one minus another.
 _LEAST_COMPLEMENT = 1e-9
 # Larger values of epsilon are treated as infinite.
@@ -162,8 +160,8 @@ def _responses_ratio(response: RandomizedResponse, changed: int, n: int) -> floa
     return (n - changed) * kept + changed * fewer
 
 
-def terms_of(mechanisms: Sequence[Any]) -> tuple[Terms, dict[float, float], float]:
-    """Return a Gaussian term, the other losses with their probabilities, and their largest sum.
+def losses_of(mechanisms: Sequence[Any]) -> tuple[float, dict[float, float], float]:
+    """Return the mu of all Gaussian losses, the others with probabilities, and their largest sum.
 
     The privacy loss of a choice or of a perturbed objective has no simple distribution. It is
     replaced for a choice by that of randomized response with half of its range; for an objective by
@@ -178,7 +176,7 @@ def terms_of(mechanisms: Sequence[Any]) -> tuple[Terms, dict[float, float], floa
         bound = 0.0
         match mechanism:
             case NoNoise():
-                return [(1.0, math.inf, 0.0)], losses, math.inf
+                return math.inf, losses, math.inf
             case GaussianNoise():
                 squares += (mechanism.sensitivity / mechanism.sigma) ** 2
             case SampledGaussianNoise():
@@ -210,7 +208,7 @@ def terms_of(mechanisms: Sequence[Any]) -> tuple[Terms, dict[float, float], floa
                 bound = mechanism.epsilon / 2.0
         largest += bound
         losses = _with_response(losses, bound) if bound else losses
-    return [(1.0, 0.0, math.sqrt(squares))], losses, largest
+    return math.sqrt(squares), losses, largest
 
 
 def _with_response(losses: dict[float, float], bound: float) -> dict[float, float]:
@@ -224,29 +222,26 @@ def _with_response(losses: dict[float, float], bound: float) -> dict[float, floa
     return found
 
 
-def delta_at(terms: Terms, losses: dict[float, float], epsilon: float) -> float:
+def delta_at(mu: float, losses: dict[float, float], epsilon: float) -> float:
     """Return the hockey-stick divergence at `epsilon`."""
-    total = 0.0
-    for weight, shift, mu in terms:
-        e = epsilon - shift - np.array(list(losses))
-        if mu == 0.0:
-            parts = -np.expm1(np.minimum(e, 0.0))
-        else:
-            parts = ndtr(mu / 2 - e / mu) - np.exp(e + log_ndtr(-mu / 2 - e / mu))
-        total += weight * float(parts @ np.array(list(losses.values())))
-    return total
+    e = epsilon - np.array(list(losses))
+    if mu == 0.0:
+        parts = -np.expm1(np.minimum(e, 0.0))
+    else:
+        parts = ndtr(mu / 2 - e / mu) - np.exp(e + log_ndtr(-mu / 2 - e / mu))
+    return float(parts @ np.array(list(losses.values())))
 
 
 def epsilon_of(mechanisms: Sequence[Any], delta: float) -> float:
     """Return the total epsilon of releases at `delta`."""
-    terms, losses, largest = terms_of(mechanisms)
+    mu, losses, largest = losses_of(mechanisms)
     if delta == 0.0:
-        return largest if all(mu == 0.0 for _, _, mu in terms) else math.inf
-    if delta_at(terms, losses, 0.0) <= delta:
+        return largest if mu == 0.0 else math.inf
+    if delta_at(mu, losses, 0.0) <= delta:
         return 0.0
     high = 1.0
-    while delta_at(terms, losses, high) > delta:
+    while delta_at(mu, losses, high) > delta:
         high *= 2.0
         if high > _INFINITE_EPSILON:
             return math.inf
-    return float(brentq(lambda at: delta_at(terms, losses, at) - delta, 0.0, high, xtol=1e-12))
+    return float(brentq(lambda at: delta_at(mu, losses, at) - delta, 0.0, high, xtol=1e-12))

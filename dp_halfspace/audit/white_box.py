@@ -40,8 +40,8 @@ from dp_halfspace.audit.mechanism_checks import (
     distance,
     epsilon_of,
     lists_of,
+    losses_of,
     noise_level,
-    terms_of,
     utilities,
 )
 from dp_halfspace.privacy.events import Gaussian, RandomStopping
@@ -286,11 +286,11 @@ def _recompose(mechanisms: list[tuple[Any, bool]], record: PrivacyRecord) -> flo
     runs, before = _split_runs(mechanisms, record)
     if not selections:
         return max(_COST_OF_STOPPED_RUNS * epsilon_of(run, record.delta) for run in runs)
-    charged = list(selections[0].terms)
+    charged = selections[0].mu
     for run in runs:
-        terms, losses, _ = terms_of(run)
-        for epsilon in np.linspace(0.0, 2.0, 9) * max(mu for _, _, mu in charged):
-            if delta_at(terms, losses, epsilon) > delta_at(charged, {0.0: 1.0}, epsilon) + 1e-9:
+        mu, losses, _ = losses_of(run)
+        for epsilon in np.linspace(0.0, 2.0, 9) * charged:
+            if delta_at(mu, losses, epsilon) > delta_at(charged, {0.0: 1.0}, epsilon) + 1e-9:
                 return math.inf
     return max(epsilon_of([*before, *run], record.delta) for run in runs)
 

@@ -66,7 +66,6 @@ _NOTATIONS = tuple(
         (rf"(.*?)\s*(?:{_CURRENCY}|%)", r"\1"),  # 5 EUR with its sign, 45 %
     )
 )
-_MINUS_SIGN = "\u2212"
 # All characters of these notations without a unit; most texts have others.
 _NOTATED = re.compile(rf"(?:[-+<>=\u2264\u2265\u2212()0-9.,eE%'\u2019\s]|{_CURRENCY})*")
 # Groups of three digits with a blank or an apostrophe between them, which is always the same one.
@@ -362,7 +361,7 @@ def notated_number(text: str, decimal: str | None = None, unit: str = "") -> flo
     if len(text) > _MOST_DIGITS or not (unit or _NOTATED.fullmatch(text)):
         return math.nan
     limit = _BEYOND_LIMIT.fullmatch(text)
-    text = (limit["limit"] if limit else text).replace(_MINUS_SIGN, "-")
+    text = (limit["limit"] if limit else text).replace("\u2212", "-")
     text = text.removeprefix(unit).removesuffix(unit).strip()
     for notation, left in _NOTATIONS:
         found = notation.fullmatch(text)

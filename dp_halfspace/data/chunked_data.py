@@ -235,7 +235,6 @@ def _report_labels(codes: NDArray[Any] | str) -> tuple[int, bytes] | str:
     return codes if isinstance(codes, str) else _size_and_checksum(codes)
 
 
-_MANY_ROWS = "there is not enough memory for a prediction: give fewer rows at a time"
 Method = TypeVar("Method", bound=Callable[..., Any])
 
 
@@ -252,7 +251,9 @@ def by_chunks(method: Method) -> Method:
         if not is_chunked(X):
             with shortages_dropped(), np.errstate(all="ignore"):
                 return method(self, X)
-            raise OutOfMemory(_MANY_ROWS)
+            raise OutOfMemory(
+                "there is not enough memory for a prediction: give fewer rows at a time"
+            )
         return mapped_by_chunks(method, self, X)
 
     return cast("Method", mapped)

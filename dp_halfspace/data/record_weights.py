@@ -14,10 +14,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from dp_halfspace._silence import IGNORED_WARNINGS, result_or
 from dp_halfspace.data.chunks import Chunks
+from dp_halfspace.data.frame import FloatArray
 from dp_halfspace.data.people import EXACT_BITS, GRID_BITS
 from dp_halfspace.data.validation import TrainingData, refuse_foreign_arrays, with_nan
-
-FloatArray: TypeAlias = NDArray[np.float64]
 
 # Smallest public number of records for which weights are accepted.
 _FEWEST_WEIGHTED = 20

@@ -55,7 +55,6 @@ CHOICE = " or "
 _SOURCE_DTYPE = "by the dtype of the column"
 _BY_CATEGORIES = "by the dtype of the column; its categories are not public unless stated"
 _BY_LIST = "as in all lists of rows"
-_AS_FOUND = "as found in the file"
 
 
 @dataclass(frozen=True)
@@ -324,7 +323,7 @@ def _read_facts(name: str, facts: dict[str, Any], refusal: str) -> Column:
         decimal=facts.get("decimal"),
         date_format=facts.get("format"),
         unit=facts.get("unit", "").strip(),
-        source="" if facts.get("stated", True) else _AS_FOUND,
+        source="" if facts.get("stated", True) else "as found in the file",
         n_columns=facts.get("columns", column.n_columns),
         indicates_missing=facts.get("missing") != "ignore",
     )

@@ -16,10 +16,6 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-# Kinds of dtypes of entries; complex ones are refused later, by a sentence of their own.
-_NUMBERS = "biufc"
-_REFUSAL = "X is a sparse matrix with invalid indices or entries: rebuild it"
-
 
 def checked_csr(X: Any) -> Any:
     """Return a sparse matrix as CSR; the memory of a valid CSR matrix is shared.
@@ -32,11 +28,12 @@ def checked_csr(X: Any) -> Any:
     array([[0., 2.]])
     """
     try:
-        rows = _READERS[X.format](X) if X.dtype.kind in _NUMBERS else None
+        # Complex entries are refused later, by a sentence of their own.
+        rows = _READERS[X.format](X) if X.dtype.kind in "biufc" else None
     except (ValueError, TypeError, IndexError, AttributeError, OverflowError, KeyError):
         rows = None
     if rows is None:  # raised outside the handler, so that no other message is its context
-        raise ValueError(_REFUSAL)
+        raise ValueError("X is a sparse matrix with invalid indices or entries: rebuild it")
     return rows
 
 

@@ -49,17 +49,6 @@ _NO_NUMBER = object()
 _ENDLESS = ("inf", "-inf")
 _MIXED = "y mixes types: use labels of one type"
 _OTHER_LABEL = "y contains a label that is not among the public labels in classes"
-# Errors that depend on types only: on that of y as a whole and those of the public labels.
-_NUMBERS_FOR_TEXTS = (
-    ": y contains numbers, and classes contains strings. cross_val_predict of "
-    "scikit-learn (unless method='predict') and StackingClassifier, VotingClassifier, "
-    "BaggingClassifier and OneVsRestClassifier replace labels by their positions: state "
-    "classes=[0, 1, ...] there"
-)
-_TEXTS_FOR_NUMBERS = (
-    ": y contains strings, and the public labels are numbers. Give both as one type, for example "
-    "y.astype(int)"
-)
 _SHAPE_MESSAGES = re.compile(
     r"Found array|Expected|X has \d+ features|Sparse|The feature names|Feature names are only"
 )
@@ -590,12 +579,25 @@ def _label_codes(y: Any, classes: NDArray[Any]) -> NDArray[np.intp]:
 
 
 def _unlike_types(labels: NDArray[Any], label_set: NDArray[Any]) -> str:
-    """Say that labels are numbers and the public ones are strings, or the other way round."""
-    if label_set.dtype.kind == "U":
-        return _NUMBERS_FOR_TEXTS * (labels.dtype.kind in "biuf")
+    """Say that labels are numbers and the public ones are strings, or the other way round.
+
+    This depends on types only: on that of y as a whole and those of the public labels.
+    """
+    if label_set.dtype.kind == "U" and labels.dtype.kind in "biuf":
+        return (
+            ": y contains numbers, and classes contains strings. cross_val_predict of "
+            "scikit-learn (unless method='predict') and StackingClassifier, VotingClassifier, "
+            "BaggingClassifier and OneVsRestClassifier replace labels by their positions: state "
+            "classes=[0, 1, ...] there"
+        )
     # Types are not mixed: numbers and strings among objects have been refused.
     is_text = labels.dtype.kind in "UT" or isinstance(labels.ravel()[0], str)
-    return _TEXTS_FOR_NUMBERS * (label_set.dtype.kind in "biuf" and is_text)
+    if label_set.dtype.kind in "biuf" and is_text:
+        return (
+            ": y contains strings, and the public labels are numbers. Give both as one type, for "
+            "example y.astype(int)"
+        )
+    return ""
 
 
 def _look_up(labels: NDArray[Any], label_set: NDArray[Any]) -> NDArray[np.intp]:

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from scipy.special import softmax
 
 from dp_halfspace.optim.certificate import gradient_error
-from dp_halfspace.rows.blocks import FloatArray
+from dp_halfspace.rows.blocks import FloatArray, into_ball
 from dp_halfspace.rows.float32_rows import SINGLE_SHARE
 
 # Number of steps, and the share of a step that goes on in the next one.
@@ -116,12 +116,6 @@ def _path_of(shape: tuple[int, ...]) -> float:
     is longer than both together by the root of two.
     """
     return PATH * math.sqrt(2.0 if len(shape) == 1 else shape[1] / 2.0)
-
-
-def into_ball(point: FloatArray, radius: float) -> FloatArray:
-    """Return the point of the ball around zero that is nearest to `point`."""
-    norm = float(np.linalg.norm(point))
-    return point if norm <= radius else point * (radius / norm)
 
 
 def shape_of(n_columns: int, n_classes: int) -> tuple[int, ...]:

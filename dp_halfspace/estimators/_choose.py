@@ -4,22 +4,24 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from dp_halfspace.engine.linear import WIDEST
+from dp_halfspace.estimators._centred import (
+    COMPONENTS,
+    CentredFit,
+    RowsRead,
+    plan_centred_objective,
+)
 from dp_halfspace.optim.losses import LOGISTIC
 from dp_halfspace.optim.risks import empirical_risk
-from dp_halfspace.papers.training import (
-    LinearTraining,
-    Problem,
-    linear_plan,
-)
+from dp_halfspace.papers.halfspace_search import plan_direction_training
+from dp_halfspace.papers.known_margin import plan_known_margin, plan_single_record_steps
+from dp_halfspace.papers.objective import plan_objective
+from dp_halfspace.papers.output import perturbed_row_ridge
+from dp_halfspace.papers.training import LinearTraining, Problem, linear_plan
 from dp_halfspace.privacy.budget import Budget
 from dp_halfspace.projection import AdditiveMap, FeatureMap
 from dp_halfspace.selection.rule import DIRECTIONS_PAY
-
-if TYPE_CHECKING:
-    from dp_halfspace.estimators._centred import CentredFit
 
 # Value of the constant column for a perturbed objective of rows of norm one, before the rows have
 # that norm.
@@ -34,8 +36,7 @@ def plan_training(
     """Plan one fit within a budget; a `margin` of None means that no margin is known.
 
     For pure DP, the default is a search among directions where it is more accurate, and otherwise
-    a perturbed objective. Each branch imports the algorithm that it plans, so that a fit loads no
-    other.
+    a perturbed objective.
     """
     if budget.is_pure and solver in {"phased_prox", "noisy_sgd"}:
         raise ValueError(
@@ -44,20 +45,11 @@ def plan_training(
     takes_directions = solver == "noisy_gd" and margin is None and problem.facts.n_classes == 2
     strength = problem.facts.n_privacy_units * budget.epsilon
     if budget.is_pure and takes_directions and strength < DIRECTIONS_PAY:
-        from dp_halfspace.papers.halfspace_search import (  # noqa: PLC0415
-            plan_direction_training,
-        )
-
         return plan_direction_training(problem, budget)
     if budget.is_pure or solver == "objective_perturbation":
         if margin is None:
             return _centred_objective(problem, budget)
         return plan_objective_of_rows(problem, margin, budget)
-    from dp_halfspace.papers.known_margin import (  # noqa: PLC0415
-        plan_known_margin,
-        plan_single_record_steps,
-    )
-
     if solver == "noisy_sgd":
         return plan_single_record_steps(problem, margin, budget)
     return plan_known_margin(problem, solver, margin, budget.mu)
@@ -65,12 +57,6 @@ def plan_training(
 
 def _centred_objective(problem: Problem, budget: Budget) -> CentredFit:
     """Plan a perturbed objective of centred rows, which needs no margin."""
-    from dp_halfspace.estimators._centred import (  # noqa: PLC0415
-        COMPONENTS,
-        RowsRead,
-        plan_centred_objective,
-    )
-
     is_wide = budget.is_pure and problem.facts.n_features > WIDEST
     linear_map = problem.draw_map(COMPONENTS if is_wide else None)
     read = RowsRead(problem.facts, problem.intercept or 0.0, linear_map)
@@ -92,9 +78,6 @@ def plan_objective_of_rows(
 
     A known margin determines the regulariser.
     """
-    from dp_halfspace.papers.objective import plan_objective  # noqa: PLC0415
-    from dp_halfspace.papers.output import perturbed_row_ridge  # noqa: PLC0415
-
     epsilon, delta = budget.epsilon, budget.delta
     linear_map = problem.draw_map(None)
     sizes = problem.sizes(linear_map)

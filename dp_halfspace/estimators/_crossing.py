@@ -7,15 +7,14 @@ does the utility that is computed from it here. Proofs: ``docs/proofs/operating_
 from __future__ import annotations
 
 import math
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dp_halfspace.privacy.exponential import ParallelChoice
 from dp_halfspace.privacy.mechanisms import ExponentialChoice, NoNoise
-
-FloatArray: TypeAlias = NDArray[np.float64]
+from dp_halfspace.rows.blocks import FloatArray
 
 # Targets and slacks are multiples of one over this, so that everything computed from counts is
 # exact.

@@ -11,7 +11,6 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 
 from dp_halfspace._params import is_public_number
@@ -28,6 +27,7 @@ from dp_halfspace.projection import (
     draw_projection,
     jl_dimension,
 )
+from dp_halfspace.rows.blocks import FloatArray
 
 # Largest weight of a single record without a warning, relative to the weight of all others.
 _RECORD_SHARE = 0.1
@@ -130,7 +130,6 @@ def warn_of_projection(
         )
 
 
-FloatArray: TypeAlias = NDArray[np.float64]
 # Position of a column, its values in column scales, and the effect at each value.
 Curve: TypeAlias = tuple[int, FloatArray, FloatArray]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from copy import copy
 from dataclasses import dataclass, replace
 from numbers import Integral, Real
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -18,13 +18,7 @@ from dp_halfspace.engine.steps import N_AVERAGED, N_STEPS
 from dp_halfspace.estimators._wrapped_plans import plan_rows, warn_of_unscaled_columns
 from dp_halfspace.estimators.base import DefaultStepsClassifier, has_defaults
 from dp_halfspace.privacy.budget import Budget
-from dp_halfspace.privacy.randomness import public_generator
 
-if TYPE_CHECKING:
-    from dp_halfspace.projection import LinearMap
-
-# Default number of columns after a projection.
-_COMPONENTS = 500
 # For each `iterate`, the fraction of the last steps whose iterates are averaged; None for that of
 # the algorithm.
 _AVERAGED_TAILS = {"averaged": None, "mean": 1.0, "last": 0.0}
@@ -283,11 +277,13 @@ class AdaptiveMarginClassifier(DefaultStepsClassifier):
 
     def _plan_steps(self, facts: PublicFacts, budget: Budget) -> LinearFit:
         """Plan a fit on the engine."""
-        linear_map, is_stated = self._public_map(facts.n_features), facts.is_scale_stated
-        in_scales = not (is_stated or facts.is_sparse)
-        if in_scales and self.projection == "auto":
-            # An automatic projection mixes columns of one unit only.
-            linear_map = None
+        in_scales = not (facts.is_scale_stated or facts.is_sparse)
+        linear_map = None
+        # An automatic projection mixes columns of one unit only, and a number of them has to be
+        # stated; a fit without one loads no paper.
+        is_automatic = in_scales or isinstance(self.n_components, str)
+        if self.projection is not None and not (self.projection == "auto" and is_automatic):
+            linear_map = self._problem(facts).draw_map(None)
         if linear_map is not None and in_scales:
             raise ValueError(
                 "projection mixes columns, so they need one unit: give data_norm, the PUBLIC scale "
@@ -306,17 +302,15 @@ class AdaptiveMarginClassifier(DefaultStepsClassifier):
         public = {**plan.public, "selection": "none", "margins": [None], "n_components": [n_drawn]}
         return replace(plan, public=public)
 
-    def _public_map(self, n_features: int) -> LinearMap | None:
-        """Draw the projection of a fit on the engine, which has none by default."""
-        kind, size = self.projection, self.n_components
-        if kind is None or (kind == "auto" and isinstance(size, str)):
-            return None
-        from dp_halfspace.projection import draw_projection  # noqa: PLC0415
-
-        n_components = _COMPONENTS if isinstance(size, str) else int(size)
-        rng = public_generator(self.random_state, "projection")
-        return draw_projection(
-            "rademacher" if kind == "auto" else kind, n_features, n_components, rng
+    def _problem(self, facts: PublicFacts) -> Any:
+        """Return the parameters that this class shares with the published algorithms."""
+        return papers.Problem(
+            facts,
+            self._constant_column(),
+            projection=self.projection,
+            n_components=None if isinstance(self.n_components, str) else int(self.n_components),
+            tail_fraction=_AVERAGED_TAILS[self.iterate],
+            seed=self.random_state,
         )
 
     def _plan_published(self, facts: PublicFacts, budget: Budget) -> FitPlan:
@@ -332,14 +326,7 @@ class AdaptiveMarginClassifier(DefaultStepsClassifier):
         solver = "noisy_gd" if self.solver == "auto" else self.solver
         is_known = not isinstance(self.margin, str)
         margins = _checked_margins(self.margin, is_grid=not is_single) if is_known else []
-        problem = papers.Problem(
-            facts,
-            self._constant_column(),
-            projection=self.projection,
-            n_components=None if isinstance(self.n_components, str) else self.n_components,
-            tail_fraction=_AVERAGED_TAILS[self.iterate],
-            seed=self.random_state,
-        )
+        problem = self._problem(facts)
         plan: Any
         if is_single:
             plan = plan_training(problem, solver, margins[0] if margins else None, budget)

@@ -71,18 +71,6 @@ from dp_halfspace.rows.rows import clipped_rows
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-# What a fit says of a model whose scores are all equal.
-_EQUAL_SCORES = (
-    "every row has the same score: no candidate was clearly better than predicting one label. Use "
-    "more records or a larger epsilon"
-)
-
-
-_ONLY_DEFAULTS = (
-    "only a fit with default parameters has probabilities: this one is of a published algorithm "
-    "(margin, solver, selection or delta=0), or a public model was kept. Use decision_function"
-)
-
 
 def _has_probabilities(model: Any) -> bool:
     """Whether a model has probabilities; the error of one without says what to use."""
@@ -568,7 +556,12 @@ class PrivateLinearClassifier(PrivateClassifier):
 
     @property
     def _finding(self) -> str:
-        return "" if np.any(self.coef_) else _EQUAL_SCORES
+        if np.any(self.coef_):
+            return ""
+        return (
+            "every row has the same score: no candidate was clearly better than predicting one "
+            "label. Use more records or a larger epsilon"
+        )
 
     def _fit_plan(self, data: TrainingData) -> FitPlan:
         facts = self._facts(data)
@@ -697,7 +690,13 @@ class DefaultStepsClassifier(PrivateLinearClassifier):
             has_any = any(hasattr(self, name) for name in released)
         else:
             has_any = self._takes_default_steps(is_pure=self.delta == 0)
-        return "" if has_any else _ONLY_DEFAULTS
+        if has_any:
+            return ""
+        return (
+            "only a fit with default parameters has probabilities: this one is of a published "
+            "algorithm (margin, solver, selection or delta=0), or a public model was kept. Use "
+            "decision_function"
+        )
 
     def _probabilities(self, scores: NDArray[np.float64]) -> NDArray[np.float64]:
         return np.exp(self._log_probabilities(scores))

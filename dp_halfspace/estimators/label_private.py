@@ -10,7 +10,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from numbers import Integral, Real
-from typing import Any, ClassVar, TypeAlias
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,10 +33,8 @@ from dp_halfspace.privacy.budget import Budget
 from dp_halfspace.privacy.mechanisms import Permit
 from dp_halfspace.privacy.randomness import public_generator
 from dp_halfspace.projection import RademacherMap, Spectrum, draw_fourier, draw_rademacher
-from dp_halfspace.rows.blocks import clip_scales, sums_of_squares
+from dp_halfspace.rows.blocks import FloatArray, clip_scales, sums_of_squares
 from dp_halfspace.rows.rows import Rows, inverse_lengths
-
-FloatArray: TypeAlias = NDArray[np.float64]
 
 # Number of records from which bandwidth and moments are computed.
 _FITTED_ROWS = 5000

@@ -1,6 +1,6 @@
 """Inspection of private models, before and after the fit.
 
-Planning of the accuracy for a budget, displays of a model, a check of units, and the card of a
+Planning of the accuracy for a budget, displays of a model, and the card of a
 model. The functions of the theorems are in :mod:`dp_halfspace.theory`.
 """
 
@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from dp_halfspace.inspection.accuracy_plan import plan_accuracy as plan_accuracy
     from dp_halfspace.inspection.card import model_card as model_card
     from dp_halfspace.inspection.coefficients import NaturalCoefficients as NaturalCoefficients
-    from dp_halfspace.inspection.coefficients import UnitFinding as UnitFinding
-    from dp_halfspace.inspection.coefficients import check_units as check_units
     from dp_halfspace.inspection.coefficients import natural_coefficients as natural_coefficients
     from dp_halfspace.inspection.effect_displays import ColumnEffect as ColumnEffect
     from dp_halfspace.inspection.effect_displays import EffectsDisplay as EffectsDisplay
@@ -31,8 +29,6 @@ _HOMES = {
     "dp_halfspace.inspection.card": ("model_card",),
     "dp_halfspace.inspection.coefficients": (
         "NaturalCoefficients",
-        "UnitFinding",
-        "check_units",
         "natural_coefficients",
     ),
     "dp_halfspace.inspection.effect_displays": ("ColumnEffect", "EffectsDisplay"),

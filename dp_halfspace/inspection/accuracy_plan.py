@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, clone
+from sklearn.metrics import roc_auc_score
 
 from dp_halfspace._html import align_columns
 from dp_halfspace._memory import NUMBER_BYTES, by_blocks, refuse_beyond_memory
@@ -412,18 +413,11 @@ def _area(scores: NDArray[np.float64], codes: NDArray[np.intp], n_classes: int) 
     sizes = np.bincount(codes, minlength=n_classes)
     classes = [1] if n_classes == 2 else range(n_classes)
     areas = [
-        _area_of_class(columns[:, min(k, columns.shape[1] - 1)], codes == k)
+        roc_auc_score(codes == k, columns[:, min(k, columns.shape[1] - 1)])
         for k in classes
         if 0 < sizes[k] < len(codes)
     ]
     return float(np.mean(areas)) if areas else math.nan
-
-
-def _area_of_class(scores: NDArray[np.float64], is_in: NDArray[np.bool_]) -> float:
-    """Return the share of pairs of records that the scores order, with ties as one half."""
-    positive, negative = np.sort(scores[is_in]), np.sort(scores[~is_in])
-    below = sum(np.searchsorted(negative, positive, side).sum() for side in ("left", "right"))
-    return float(below) / (2.0 * len(positive) * len(negative))
 
 
 def _is_small(model: Any, table: _Table, n_samples: int, epsilon: float, delta: float) -> bool:

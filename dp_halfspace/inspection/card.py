@@ -403,8 +403,7 @@ def _coefficient(value: float, error: float, has_sign: bool) -> str:
 def _curves(display: EffectsDisplay, model: Any) -> str:
     """Draw the effects that explain something, if matplotlib is installed."""
     try:
-        from matplotlib import rc_context  # noqa: PLC0415 (optional dependency)
-        from matplotlib.figure import Figure  # noqa: PLC0415
+        import matplotlib.figure  # noqa: PLC0415 (optional dependency)
     except ImportError:
         return "<p>Not drawn: matplotlib was not installed when this page was made.</p>"
     if not display.columns:
@@ -427,8 +426,9 @@ def _curves(display: EffectsDisplay, model: Any) -> str:
     display.columns = tuple(largest[:_MOST_CURVES])
     n_drawn = len(display.columns)
     file = io.StringIO()
-    with rc_context({"svg.fonttype": "none", "svg.hashsalt": "card", "font.size": 8}):
-        figure = Figure(figsize=(9, 2.4 * -(-n_drawn // PANELS_IN_A_ROW)), layout="constrained")
+    with matplotlib.rc_context({"svg.fonttype": "none", "svg.hashsalt": "card", "font.size": 8}):
+        size = 9, 2.4 * -(-n_drawn // PANELS_IN_A_ROW)
+        figure = matplotlib.figure.Figure(figsize=size, layout="constrained")
         display.plot(figure=figure)
         figure.savefig(file, format="svg", transparent=True, metadata={"Date": None})
     drawing = file.getvalue()

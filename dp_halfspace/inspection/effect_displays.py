@@ -20,12 +20,12 @@ from dp_halfspace._sklearn_compat import column_names
 from dp_halfspace.data.schema import Column
 from dp_halfspace.inspection._drawing import COLORS, panel_axes
 from dp_halfspace.preprocessing.scalers import ReleasedScaler
+from dp_halfspace.rows.blocks import FloatArray
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-FloatArray = NDArray[np.float64]
 
 # Least step of the scores for the slopes of log odds.
 _SMALLEST_STEP = 1e-4
@@ -51,7 +51,6 @@ _LETTERS_OF_LABEL = 18
 _MOST_LABELS = 20
 # Standard errors of the noise that a band covers on both sides.
 BAND = 2.0
-_SECONDS_OF_A_DAY = 86400
 
 
 @dataclass(frozen=True, slots=True)
@@ -401,7 +400,7 @@ def is_flag(centre: float, scale: float, ends: tuple[float, float]) -> bool:
 
 def _dates(days: NDArray[np.float64]) -> list[Any]:
     """Return dates, which a column with any format can read."""
-    return list(np.rint(days * _SECONDS_OF_A_DAY).astype("datetime64[s]"))
+    return list(np.rint(days * 86400.0).astype("datetime64[s]"))
 
 
 def _draw_effect(axis: Axes, column: ColumnEffect, score: int, color: str, label: str) -> None:

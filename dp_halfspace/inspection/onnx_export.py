@@ -50,14 +50,14 @@ def to_onnx(model: Any) -> Any:
     divided by a length of the row: both are part of the graph.
     """
     try:
-        from onnx import TensorProto, checker, helper  # noqa: PLC0415 (optional)
+        import onnx  # noqa: PLC0415 (optional dependency)
     except ImportError as error:
         raise ImportError(
             "to_onnx needs onnx, an optional dependency: pip install onnx."
         ) from error
     parts = linear_parts(model, "to_onnx")
-    graph = _Graph()
-    given = graph.apply("Cast", "X", to=TensorProto.DOUBLE)
+    graph, helper, kinds = _Graph(onnx), onnx.helper, onnx.TensorProto
+    given = graph.apply("Cast", "X", to=kinds.DOUBLE)
     for scaler in parts.scalers:
         scales, clip = scaler._scales()
         given = graph.apply("Sub", given, scales.center)
@@ -86,24 +86,24 @@ def to_onnx(model: Any) -> Any:
     if is_binary:
         scores = graph.apply("Squeeze", scores, np.array([1]))
         second = graph.apply("Greater", scores, 0.0)
-        codes = graph.apply("Cast", second, to=TensorProto.INT64)
+        codes = graph.apply("Cast", second, to=kinds.INT64)
     else:
         codes = graph.apply("ArgMax", scores, axis=1, keepdims=0)
     labels = _plain_labels(parts.model.classes_)
     graph.apply("Gather", labels, codes, output="label")
-    graph.apply("Cast", scores, output="scores", to=TensorProto.FLOAT)
+    graph.apply("Cast", scores, output="scores", to=kinds.FLOAT)
 
     kind = helper.np_dtype_to_tensor_dtype(labels.dtype)
     n_columns, n_classes = len(parts.names), len(parts.coefficients)
     made = helper.make_graph(
         graph.nodes,
         "dp_halfspace",
-        [helper.make_tensor_value_info("X", TensorProto.FLOAT, ["n_samples", n_columns])],
+        [helper.make_tensor_value_info("X", kinds.FLOAT, ["n_samples", n_columns])],
         [
             helper.make_tensor_value_info("label", kind, ["n_samples"]),
             helper.make_tensor_value_info(
                 "scores",
-                TensorProto.FLOAT,
+                kinds.FLOAT,
                 ["n_samples"] if is_binary else ["n_samples", n_classes],
             ),
         ],
@@ -112,32 +112,30 @@ def to_onnx(model: Any) -> Any:
     opset = [helper.make_opsetid("", _OPSET)]
     # The oldest format with these operators, which newer readers can read as well.
     whole = helper.make_model(made, opset_imports=opset, ir_version=8)
-    checker.check_model(whole)
+    onnx.checker.check_model(whole)
     return whole
 
 
 class _Graph:
     """Operators in the order of their evaluation, and their constants."""
 
-    def __init__(self) -> None:
+    def __init__(self, onnx: Any) -> None:
+        self._onnx = onnx
         self.nodes: list[Any] = []
         self.constants: list[Any] = []
 
     def apply(self, operator: str, *inputs: Any, output: str = "", **attributes: Any) -> str:
         """Add an operator of named results and of numbers, and return the name of its result."""
-        from onnx import helper  # noqa: PLC0415 (optional)
-
         output = output or f"value_{len(self.nodes)}"
         names = [each if isinstance(each, str) else self._constant(each) for each in inputs]
-        self.nodes.append(helper.make_node(operator, names, [output], **attributes))
+        self.nodes.append(self._onnx.helper.make_node(operator, names, [output], **attributes))
         return output
 
     def _constant(self, value: Any) -> str:
         """Store numbers, or texts, and return their name."""
-        from onnx import numpy_helper  # noqa: PLC0415 (optional)
-
         name = f"constant_{len(self.constants)}"
-        self.constants.append(numpy_helper.from_array(np.asarray(value), name))
+        array = self._onnx.numpy_helper.from_array(np.asarray(value), name)
+        self.constants.append(array)
         return name
 
     def sum_of_squares(self, rows: str) -> str:

@@ -15,12 +15,11 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import ndtr, ndtri
 
 from dp_halfspace.metrics._tallies import LARGEST_LOG_LOSS, RIGHT, SCALE
+from dp_halfspace.rows.blocks import FloatArray
 
-FloatArray = NDArray[np.float64]
 # Value, lower end and upper end. Noise may take each out of the range of the metric, and deviations
 # of several estimates are combined before `within_range` cuts them.
 Estimate = tuple[Any, Any, Any]

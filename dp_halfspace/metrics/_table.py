@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from dp_halfspace.metrics import _intervals as intervals
 from dp_halfspace.metrics import _tallies as tallies
+from dp_halfspace.rows.blocks import FloatArray
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +54,7 @@ class Metric:
     methods: tuple[str, ...] = ("predict",)
     is_binary: bool = False
     has_cells: bool = False
-    curve: Callable[[intervals.FloatArray, intervals.FloatArray], intervals.Curve] | None = None
+    curve: Callable[[FloatArray, FloatArray], intervals.Curve] | None = None
     by_class: Callable[[intervals.Released], intervals.Released] | None = None
     in_group: Callable[[intervals.Released], intervals.Estimate] | None = None
     largest: float = 1.0
@@ -78,7 +79,7 @@ def _of_confusions(estimate: Callable[[intervals.Released], intervals.Estimate])
 
 def _of_scores(
     estimate: Callable[[intervals.Released], intervals.Estimate],
-    curve: Callable[[intervals.FloatArray, intervals.FloatArray], intervals.Curve],
+    curve: Callable[[FloatArray, FloatArray], intervals.Curve],
 ) -> Metric:
     """Return a metric of two classes that is a function of the counts of scores in cells."""
     return Metric(

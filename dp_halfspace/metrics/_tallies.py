@@ -8,15 +8,14 @@ from __future__ import annotations
 
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit
 
 from dp_halfspace.data.people import People
-
-FloatArray: TypeAlias = NDArray[np.float64]
+from dp_halfspace.rows.blocks import FloatArray
 
 # Losses of the Brier score, and log losses over the largest one, are multiples of 1 / SCALE.
 SCALE = 2**16

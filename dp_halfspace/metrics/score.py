@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
-from typing import TYPE_CHECKING, Any, TypedDict, overload
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -20,7 +20,6 @@ from dp_halfspace._sklearn_compat import StrOptions
 from dp_halfspace.data.chunks import Chunks, sum_over_chunks
 from dp_halfspace.metrics._held_out import (
     HeldOut,
-    PrivateGroupScore,
     group_codes,
     group_score,
     held_out,
@@ -52,9 +51,6 @@ from dp_halfspace.privacy.noise import DiscreteLaplaceNoise
 from dp_halfspace.privacy.profiles import gdp_mu
 from dp_halfspace.privacy.randomness import noise_kind, noise_source
 from dp_halfspace.privacy.record import PrivacyRecord
-
-if TYPE_CHECKING:
-    from typing_extensions import Unpack
 
 # Share of epsilon for one quartile of scores of unknown scale, times n epsilon.
 _PLACE = 150.0
@@ -215,37 +211,6 @@ def _to_numbers(value: Any) -> Any:
     return numbers if numbers.ndim else float(numbers)
 
 
-class _Options(TypedDict, total=False):
-    """Arguments of `private_score` that do not decide what it returns."""
-
-    epsilon: float
-    delta: float | str
-    groups: Any
-    by_values: Sequence[Any] | None
-    random_state: int | None
-    ledger: Any
-
-
-@overload
-def private_score(
-    model: Any, X: Any, y: ArrayLike, *, metric: str = ..., by: None = None,
-    **options: Unpack[_Options],
-) -> PrivateScore: ...  # fmt: skip
-@overload
-def private_score(
-    model: Any, X: Any, y: ArrayLike, *, metric: Sequence[str], by: None = None,
-    **options: Unpack[_Options],
-) -> list[PrivateScore]: ...  # fmt: skip
-@overload
-def private_score(
-    model: Any, X: Any, y: ArrayLike, *, metric: str = ..., by: ArrayLike,
-    **options: Unpack[_Options],
-) -> PrivateGroupScore: ...  # fmt: skip
-@overload
-def private_score(
-    model: Any, X: Any, y: ArrayLike, *, metric: Sequence[str], by: ArrayLike,
-    **options: Unpack[_Options],
-) -> list[PrivateGroupScore]: ...  # fmt: skip
 def private_score(
     model: Any,
     X: Any,
@@ -259,7 +224,7 @@ def private_score(
     by_values: Sequence[Any] | None = None,
     random_state: int | None = None,
     ledger: Any = None,
-) -> PrivateScore | PrivateGroupScore | list[PrivateScore] | list[PrivateGroupScore]:
+) -> Any:
     """Release scores of a model on held-out records, within a privacy budget.
 
     Parameters
@@ -419,17 +384,17 @@ def private_score(
         else:
             scores = [_score(name, jobs, releases, record, data.classes) for name in metrics]
         return scores[0] if isinstance(metric, str) else scores
-    raise OutOfMemory(_SHORTAGE_OF_SCORES)
+    raise OutOfMemory(
+        "there is not enough memory for this score: give fewer records, or records in chunks, as "
+        "dask arrays or by dp_halfspace.datasets.in_chunks. What a ledger was charged remains "
+        "charged"
+    )
 
 
 _CONSTRAINTS = {"metric": [StrOptions(set(METRICS))], **BUDGET}
 _TABLE_OF_GROUPS = "confusion_matrix"
 # Number of arrays of the size of a table of counts: with its noise, and with its intervals.
 _COPIES = 10
-_SHORTAGE_OF_SCORES = (
-    "there is not enough memory for this score: give fewer records, or records in chunks, as dask "
-    "arrays or by dp_halfspace.datasets.in_chunks. What a ledger was charged remains charged"
-)
 
 
 _Noisy = tuple[Released, NDArray[np.float64] | None]

@@ -32,8 +32,6 @@ from dp_halfspace.privacy.profiles import gdp_epsilon, gdp_mu
 from dp_halfspace.privacy.random_stopping import (
     RunCountDistribution,
     calibrate_random_stopping,
-    is_mixable,
-    mixed_random_stopping_event,
     random_stopping_event,
     run_count_distribution,
 )
@@ -60,9 +58,8 @@ _PURE_SCORE_SHARE = 0.1
 _PRECISION = 5e-4
 # Largest fraction of mu^2 for noise on all scores; one half is published.
 _SCORES_SHARE = 0.5
-# Shape of the distribution of the number of runs. A pure DP run costs 2 + shape times its epsilon,
-# and so does the ratio of Jacobians of a perturbed objective.
-_RUN_SHAPES = {"gaussian": 2.0, "mixed": 1.0, "pure": 1.0}
+# Shape of the distribution of the number of runs. A pure DP run costs 2 + shape times its epsilon.
+_RUN_SHAPES = {"gaussian": 2.0, "pure": 1.0}
 # Smallest fraction of the budget of a Gaussian run that is tried.
 _LEAST_RUN_SHARE = 0.1
 # Relative accuracy of the search for the largest fraction.
@@ -70,7 +67,7 @@ _SHARE_TOLERANCE = 6e-4
 # Smallest epsilon that estimators accept.
 _LEAST_EPSILON = 1e-9
 # Up to this number of candidates one exponential mechanism is better.
-_FEW_CANDIDATES = {"gaussian": 4, "mixed": 2, "pure": 3}
+_FEW_CANDIDATES = {"gaussian": 4, "pure": 3}
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,7 +170,7 @@ def candidate_plans(make: Callable[[Params], Any], X: Any, y: Any) -> Probe:
 def score_sensitivity(n_samples: int) -> float:
     """Bound the change of a sum of numbers in [0, 1], one for each record, with rounding errors.
 
-    ``docs/proofs/selection.md``, section 7; section 10 proves it for scores that are not sums.
+    ``docs/proofs/selection.md``, section 7; section 9 proves it for scores that are not sums.
     """
     return UP + n_samples * 2.0**-51
 
@@ -196,7 +193,7 @@ def plan_search(
     """Divide a budget between the candidates and the choice among them.
 
     The probe maps parameters of a candidate to the record of its fit; the grid has no budgets.
-    Proofs: ``docs/proofs/selection.md``, sections 2, 7 and 8.
+    Proofs: ``docs/proofs/selection.md``, sections 2 and 7.
     """
     if math.isinf(epsilon):
         candidates, records = _Search(probe, grid, n_samples, epsilon, 0.0).plan_candidates(epsilon)
@@ -216,9 +213,7 @@ def plan_search(
                 "fitted by one selection: use selection='exponential', or solver='noisy_gd'"
             )
         return search.exponential()
-    return {"pure": search.pure, "gaussian": search.gaussian, "mixed": search.mixed}[way](
-        distribution
-    )
+    return search.pure(distribution) if way == "pure" else search.gaussian(distribution)
 
 
 @dataclass(frozen=True, slots=True)
@@ -238,9 +233,9 @@ class _Search:
         return candidates, [self.probe(params) for params in candidates]
 
     def way(self, selection: str) -> str:
-        """Kind of accounting: "exponential", "noisy_scores", or one of three of random stopping.
+        """Kind of accounting: "exponential", "noisy_scores", or random stopping's two.
 
-        These are "pure", "gaussian" and "mixed".
+        These are "pure" and "gaussian".
         """
         if selection == "exponential":
             return selection
@@ -250,37 +245,35 @@ class _Search:
                     "selection='gaussian' needs delta > 0: use 'exponential' or 'random_stopping'"
                 )
             return "noisy_scores"
-        way, refusal = self._name_stopping()
+        way = "pure" if self.delta == 0 else "gaussian"
+        if selection == "auto" and len(self.grid) <= _FEW_CANDIDATES[way]:
+            return "exponential"
+        if way == "pure" or self._are_gaussian(self.epsilon):
+            return way
         if selection == "auto":
-            return "exponential" if refusal or len(self.grid) <= _FEW_CANDIDATES[way] else way
-        if refusal:
-            raise ValueError(f"selection='random_stopping' needs {refusal}")
-        return way
-
-    def _name_stopping(self) -> tuple[str, str]:
-        """Name the accounting of random stopping, or raise an error with its requirements."""
-        if self.delta == 0:
-            return "pure", ""
-        events = [record.events for record in self.plan_candidates(self.epsilon)[1]]
-        if all(_gaussian_cost(each) is not None for each in events):
-            return "gaussian", ""
-        if not all(map(is_mixable, events)):
-            return "", (
-                "an estimator whose releases are Gaussian or perturbed sums over records "
-                "(delta > 0), or pure (delta=0): use selection='exponential'"
-            )
-        return "mixed", "" if len(set(events)) == 1 else _ALIKE
+            return "exponential"
+        raise ValueError(
+            "selection='random_stopping' needs an estimator whose releases are Gaussian "
+            "(delta > 0) or pure (delta=0): use selection='exponential'"
+        )
 
     def _run_mu(self, distribution: RunCountDistribution) -> tuple[float, float]:
-        """Return the mu of the training of a run, and that of its score."""
-        mu, mu_score = self._mu(distribution)
-        mu_train = math.sqrt(mu * mu - mu_score * mu_score) * WIDE_DOWN
-        return mu_train, mu_score
+        """Return the mu of the training of a run, and that of its score.
+
+        The noise of a score need not be smaller than a fraction of the records.
+        """
+        mu = calibrate_random_stopping(distribution, self.epsilon, self.delta)
+        mu_score = min(math.sqrt(_RUN_SCORE_SHARE) * mu, 1.0 / (_PRECISION * self.n_samples))
+        return math.sqrt(mu * mu - mu_score * mu_score) * WIDE_DOWN, mu_score
+
+    def _are_gaussian(self, epsilon: float) -> bool:
+        """Return whether all candidates make Gaussian releases with this budget."""
+        records = self.plan_candidates(epsilon)[1]
+        return all(_gaussian_cost(record.events) is not None for record in records)
 
     def stays_gaussian(self, distribution: RunCountDistribution) -> bool:
         """Return whether releases are still Gaussian with the budget of a run."""
-        records = self.plan_candidates(run_epsilon(self._run_mu(distribution)[0], self.delta))[1]
-        return all(_gaussian_cost(record.events) is not None for record in records)
+        return self._are_gaussian(run_epsilon(self._run_mu(distribution)[0], self.delta))
 
     def gaussian(self, distribution: RunCountDistribution) -> SearchPlan:
         """Plan random stopping for Gaussian runs, by the cost of the costliest run."""
@@ -293,30 +286,6 @@ class _Search:
         choice = GaussianNoise(score_sensitivity(self.n_samples), mu_score)
         events = (random_stopping_event(distribution, worst),)
         return SearchPlan(candidates, distribution, choice, events, records[0].adjacency)
-
-    def mixed(self, distribution: RunCountDistribution) -> SearchPlan:
-        """Plan random stopping for runs with equal releases, including perturbed objectives."""
-        mu, mu_score = self._mu(distribution)
-        mu_train = math.sqrt(mu * mu - mu_score * mu_score)
-
-        def stopping(records: Sequence[PrivacyRecord]) -> tuple[Event, ...]:
-            if len({record.events for record in records}) > 1:
-                raise ValueError(f"selection='random_stopping' needs {_ALIKE}")
-            return (
-                mixed_random_stopping_event(distribution, [*records[0].events, Gaussian(mu_score)]),
-            )
-
-        candidates, records = self._largest(stopping, mu_train, _LEAST_RUN_SHARE, 1.0)
-        choice = GaussianNoise(score_sensitivity(self.n_samples), mu_score)
-        return SearchPlan(candidates, distribution, choice, stopping(records), records[0].adjacency)
-
-    def _mu(self, distribution: RunCountDistribution) -> tuple[float, float]:
-        """Return the mu of a Gaussian run, and of its noisy score.
-
-        The noise of a score need not be smaller than a fraction of the records.
-        """
-        mu = calibrate_random_stopping(distribution, self.epsilon, self.delta)
-        return mu, min(math.sqrt(_RUN_SCORE_SHARE) * mu, 1.0 / (_PRECISION * self.n_samples))
 
     def pure(self, distribution: RunCountDistribution) -> SearchPlan:
         """Plan random stopping for pure DP runs."""
@@ -397,13 +366,6 @@ def _all_and(
         return (*(event for record in records for event in record.events), choice.event)
 
     return everything
-
-
-_ALIKE = (
-    "candidates with the same releases: remove from the grid the parameters that "
-    "change the noise of a perturbed objective (alpha='auto' chooses its "
-    "regulariser), or use selection='exponential', which divides the budget"
-)
 
 
 def run_epsilon(mu: float, delta: float) -> float:

@@ -3,7 +3,7 @@
 The number of candidates that run may be secret, and it can be counted if each fit prints a line,
 warns, logs or calls a callback. Therefore steps are silenced, and the remaining output of steps and
 of functions of the user is dropped. One record changes a score by at most one. Proof:
-``docs/proofs/selection.md``, sections 7 and 10.
+``docs/proofs/selection.md``, sections 7 and 9.
 """
 
 from __future__ import annotations

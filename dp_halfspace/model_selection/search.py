@@ -91,7 +91,7 @@ def confidence_repeats(beta: float) -> int:
     most 1/e, and all of them do with probability at most ``beta / 2``; the private choice of the
     best run fails with probability ``beta / 2``, too. Each run has a smaller share of the budget,
     so repetition helps only where single runs sometimes fail badly. Proof:
-    ``docs/proofs/selection.md``, section 9.
+    ``docs/proofs/selection.md``, section 8.
 
     References
     ----------
@@ -145,14 +145,13 @@ class PrivateSearchCV(WrappingClassifier):
         requests pure DP.
     selection : str, default="auto"
         ``"random_stopping"``: the best of a random number of runs of random candidates. It is
-        available for estimators whose releases are Gaussian or pure DP, and for objective
-        perturbation if all candidates have the same events. Its cost hardly grows with the grid.
+        available for estimators whose releases are all Gaussian, or pure DP. Its cost hardly grows
+        with the grid.
         ``"exponential"``: every candidate is trained once, and the exponential mechanism chooses;
         available for any estimator, and best for a few candidates. ``"gaussian"``: every candidate
         is trained once, and noise is added to all scores, as published; needs ``delta > 0``.
         ``"auto"`` is ``"exponential"`` where the cost of random stopping cannot be computed exactly
-        and for up to four candidates (two for objective perturbation, three for pure DP), and
-        ``"random_stopping"`` otherwise.
+        and for up to four candidates (three for pure DP), and ``"random_stopping"`` otherwise.
     scoring : str or callable, default="accuracy"
         ``"accuracy"``, ``"balanced_accuracy"``, or ``"roc_auc"`` for two classes. A callable gets a
         fitted estimator, `X` and `y`, and returns a number in [0, 1] for each record, larger is
@@ -211,7 +210,7 @@ class PrivateSearchCV(WrappingClassifier):
     References
     ----------
     E. Wang, Y. Zhu and Y.-X. Wang (2025), Algorithms 2 and 4; J. Liu and K. Talwar (2019);
-    N. Papernot and T. Steinke (2022). ``docs/proofs/selection.md``, sections 2, 7 and 8.
+    N. Papernot and T. Steinke (2022). ``docs/proofs/selection.md``, sections 2 and 7.
 
     Examples
     --------
@@ -482,7 +481,7 @@ class PrivateSearchCV(WrappingClassifier):
         - Adjacency: that of the fits of the candidates.
         - Released: one model, and with it the number of its candidate.
         - Sensitivity: that of the score, in the noise of the choice.
-        - Proof: ``docs/proofs/selection.md``, sections 7 to 10.
+        - Proof: ``docs/proofs/selection.md``, sections 7 to 9.
         """
         runs = partial(
             run_candidates,

@@ -27,7 +27,7 @@ from dp_halfspace._params import require
 from dp_halfspace._silence import drop_output
 from dp_halfspace._sklearn_compat import single_blas_thread
 from dp_halfspace.optim.objectives import MAX_DENSE, MarginObjective, Objective, SoftmaxObjective
-from dp_halfspace.rows.blocks import FloatArray
+from dp_halfspace.rows.blocks import FloatArray, into_ball
 
 MatrixProduct: TypeAlias = Callable[[FloatArray], FloatArray]
 
@@ -72,12 +72,6 @@ def point_at(objective: Objective, w: FloatArray, extra_ridge: float = 0.0) -> P
     if extra_ridge:
         gradient += extra_ridge * w
     return Point(w, gradient, float(np.linalg.norm(gradient)))
-
-
-def project_to_ball(w: FloatArray, radius: float) -> FloatArray:
-    """Return the point of the ball around zero that is nearest to `w`."""
-    norm = float(np.linalg.norm(w))
-    return w if norm <= radius else w * (radius / norm)
 
 
 def _search(
@@ -401,7 +395,7 @@ def _in_ball(answer: Any, start: FloatArray, radius: float) -> FloatArray:
     if w.dtype.kind not in "biuf" or w.shape != start.shape:
         return start
     w = np.array(w, dtype=np.float64)
-    return project_to_ball(w, radius) if np.isfinite(w).all() else start
+    return into_ball(w, radius) if np.isfinite(w).all() else start
 
 
 Optimizer: TypeAlias = str | Callable[[FiniteSum, FloatArray], Any]
@@ -534,7 +528,7 @@ def accelerated_gradient(objective: Objective, target: float, radius: float) -> 
         point = point_at(objective, y)
         if goal.met_by(point):
             return point
-        previous, x = x, project_to_ball(y - point.gradient / lipschitz, radius)
+        previous, x = x, into_ball(y - point.gradient / lipschitz, radius)
         y = x + momentum * (x - previous)
     return point_at(objective, x)
 

@@ -20,11 +20,10 @@ from numpy.typing import NDArray
 from dp_halfspace._rounding import DOWN
 from dp_halfspace._sklearn_compat import single_blas_thread
 from dp_halfspace.data.record_weights import Weights
-from dp_halfspace.engine.steps import into_ball
 from dp_halfspace.optim.certificate import gradient_error
 from dp_halfspace.privacy.events import Event, Pure, Repeated
 from dp_halfspace.privacy.mechanisms import GaussianNoise, NoNoise, Permit
-from dp_halfspace.rows.blocks import FloatArray
+from dp_halfspace.rows.blocks import FloatArray, into_ball
 from dp_halfspace.rows.rows import Rows
 
 # Maps the margins of the rows lo to hi - 1 to the negative slopes of their losses.

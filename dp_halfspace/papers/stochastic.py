@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from dp_halfspace.optim.solvers import FiniteSum, project_to_ball
-from dp_halfspace.rows.blocks import FloatArray
+from dp_halfspace.optim.solvers import FiniteSum
+from dp_halfspace.rows.blocks import FloatArray, into_ball
 
 # Public seed from which stochastic minimisers draw the records that they read.
 _RECORD_SEED = 0
@@ -43,11 +43,11 @@ def stochastic_subgradients(
     steps = min(2 * n * n, _MOST_STOCHASTIC_STEPS) if n_steps is None else n_steps
     batch = math.ceil(n / _STEPS_PER_PASS) if n_steps is None else 1
     rng = np.random.default_rng(seed)
-    w, total = project_to_ball(start, F.radius), np.zeros(F.size)
+    w, total = into_ball(start, F.radius), np.zeros(F.size)
     for t in range(1, steps + 1):
         total += t * w
         gradient = F.gradient_of(rng.integers(n, size=batch), w)
-        w = project_to_ball(w - 2.0 / (mu * (t + 1)) * gradient, F.radius)
+        w = into_ball(w - 2.0 / (mu * (t + 1)) * gradient, F.radius)
     return total * (2.0 / (steps * (steps + 1)))
 
 
@@ -74,7 +74,7 @@ def katyusha(
     tau = min(math.sqrt(length * mu / (3.0 * beta)), 0.5)
     gamma = 1.0 / (3.0 * tau * beta)
     rng = np.random.default_rng(seed)
-    y = z = anchor = project_to_ball(start, F.radius)
+    y = z = anchor = into_ball(start, F.radius)
     for _ in range(n_epochs):
         full = F.gradient(anchor) - mu * anchor
         total, weight, mass = np.zeros(F.size), 1.0, 0.0

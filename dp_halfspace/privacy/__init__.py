@@ -38,9 +38,6 @@ if TYPE_CHECKING:
         calibrate_random_stopping as calibrate_random_stopping,
     )
     from dp_halfspace.privacy.random_stopping import geometric_run_count as geometric_run_count
-    from dp_halfspace.privacy.random_stopping import (
-        mixed_random_stopping_event as mixed_random_stopping_event,
-    )
     from dp_halfspace.privacy.random_stopping import random_stopping_event as random_stopping_event
     from dp_halfspace.privacy.random_stopping import (
         run_count_distribution as run_count_distribution,
@@ -82,7 +79,6 @@ _HOMES = {
         "RunCountDistribution",
         "calibrate_random_stopping",
         "geometric_run_count",
-        "mixed_random_stopping_event",
         "random_stopping_event",
         "run_count_distribution",
         "select_best",

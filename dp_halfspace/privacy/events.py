@@ -94,8 +94,7 @@ class RandomStopping(_Plain):
 
     Contract: for every threshold the hockey-stick divergence delta(e) on neighbouring
     data sets is at most the sum over j of ``mean_runs * shares[j] * base(e - log_ratio * (j + 1)
-    / n)`` for n `shares`, where ``base(e)`` is the sum over `terms` of ``weight * delta_mu(e -
-    shift)`` with ``delta_mu`` the profile of `Gaussian`.
+    / n)`` for n `shares`, where ``base`` is the profile of ``Gaussian(mu)``.
 
     Parameters
     ----------
@@ -103,56 +102,45 @@ class RandomStopping(_Plain):
         Expected number of runs, >= 1.
     log_ratio : float
         Bound of the logarithm of the ratio of the rank factors, >= 0.
-    terms : tuple of (float, float, float)
-        Weight, shift and mu of each term, >= 0; the weights sum to at least 1. One run, its noisy
-        score included, has the profile ``base``: ``((1, 0, mu),)`` if it is mu-GDP.
+    mu : float
+        Bound of one run, >= 0: model and noisy score together are mu-GDP.
     shares : tuple of float, default=(1.0,)
         Nonnegative shares that sum to at least ``1 / mean_runs``; the default has a single one at
         `log_ratio`.
 
     Notes
     -----
-    `random_stopping_event` and `mixed_random_stopping_event` of `dp_halfspace.privacy` compute the
-    numbers from a distribution and the events of a run.
+    `random_stopping_event` of `dp_halfspace.privacy` computes the numbers from a distribution.
 
     Examples
     --------
     >>> from dp_halfspace.privacy import RandomStopping
-    >>> RandomStopping(15.0, 0.3156, ((1.0, 0.0, 0.15),)).describe()
+    >>> RandomStopping(15.0, 0.3156, 0.15).describe()
     'best of a random number of runs, 15 on average, of mu = 0.15 each, rank ratio <= exp(0.3156)'
     """
 
     mean_runs: float
     log_ratio: float
-    terms: tuple[tuple[float, float, float], ...]
+    mu: float
     shares: tuple[float, ...] = (1.0,)
 
     def __post_init__(self) -> None:
         mean_runs = check_nonnegative("mean_runs", self.mean_runs)
         if mean_runs < 1.0:
             raise ValueError(f"mean_runs must be at least 1, got {self.mean_runs!r}")
-        names = ("weight", "shift", "mu")
-        terms = tuple(
-            tuple(check_nonnegative(name, x) for name, x in zip(names, term, strict=True))
-            for term in self.terms
-        )
         shares = tuple(check_nonnegative("shares", share) for share in self.shares)
         # At a very negative epsilon every delta is 1, so a smaller mass is no bound.
-        if not math.fsum(term[0] for term in terms) >= 1.0:
-            raise ValueError(f"terms must have weights of at least 1 together, got {self.terms!r}")
         if not mean_runs * math.fsum(shares) >= 1.0:
             raise ValueError(f"shares must sum to 1 / mean_runs at least, got {self.shares!r}")
         log_ratio = check_nonnegative("log_ratio", self.log_ratio)
-        self._store(mean_runs=mean_runs, log_ratio=log_ratio, terms=terms, shares=shares)
+        mu = check_nonnegative("mu", self.mu)
+        self._store(mean_runs=mean_runs, log_ratio=log_ratio, mu=mu, shares=shares)
 
     def describe(self) -> str:
         """One line for an auditor."""
-        weight, shift, mu = self.terms[0]
-        alike = len(self.terms) == weight == 1 and shift == 0
-        what = f"mu = {mu:.6g} each" if alike else f"{len(self.terms)} Gaussian losses"
         return (
-            f"best of a random number of runs, {self.mean_runs:.6g} on average, of {what}, "
-            f"rank ratio <= exp({self.log_ratio:.6g})"
+            f"best of a random number of runs, {self.mean_runs:.6g} on average, of mu = "
+            f"{self.mu:.6g} each, rank ratio <= exp({self.log_ratio:.6g})"
         )
 
 
@@ -411,8 +399,6 @@ Event: TypeAlias = (
 Discretised: TypeAlias = Pure | Exponential | SampledGaussian | Either
 Counted: TypeAlias = tuple[tuple[Event, int], ...]
 _TYPES: dict[str, type[Any]] = {kind.__name__: kind for kind in get_args(Event)}
-# Ledgers that were written by earlier versions use this name.
-_TYPES["Selection"] = RandomStopping
 
 
 def single_runs(events: Iterable[Event]) -> Counter[Event]:
@@ -459,7 +445,7 @@ def contract(event: Event) -> tuple[Sequence[Term], Sequence[tuple[float, float]
         raise TypeError(f"not a sum of Gaussian terms: {event!r}")
     step = event.log_ratio / len(event.shares)
     atoms = [(event.mean_runs * w, step * (j + 1)) for j, w in enumerate(event.shares) if w]
-    return [term for term in event.terms if term[0]], atoms
+    return [(1.0, 0.0, event.mu)], atoms
 
 
 def largest_loss(event: Event) -> float:
@@ -473,7 +459,7 @@ def largest_loss(event: Event) -> float:
     terms, atoms = contract(event)
     if any(mu for _, _, mu in terms):
         return math.inf
-    return max(shift for _, shift, _ in terms) + max(shift for _, shift in atoms)
+    return terms[0][1] + max(shift for _, shift in atoms)
 
 
 def total_mu(counts: Counted) -> float:

@@ -5,9 +5,9 @@ the best score is published. A fixed :math:`K` would cost as much as all runs, b
 the right distribution costs little more than one run: ``docs/proofs/selection.md``.
 
 Let F(s) = f'(Phi(s)), with f the generating function of the number of runs. The guarantee follows
-from sup_s F(s) / B(s) and sup_s F(s) - c B(s), where B bounds F on the neighbouring data set: F(s -
-mu) for Gaussian runs. F and B increase, so their values at the ends of an interval enclose them,
-and bisection bounds the suprema from above (section 4).
+from sup_s F(s) / F(s - mu) and sup_s F(s) - c F(s - mu) for runs that are mu-GDP. F increases, so
+its values at the ends of an interval enclose it, and bisection bounds the suprema from above
+(section 4).
 """
 
 from __future__ import annotations
@@ -19,42 +19,28 @@ from dataclasses import dataclass, replace
 from decimal import Decimal, localcontext
 from functools import lru_cache
 from numbers import Integral
-from typing import TypeAlias, TypeVar
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import exprel, ndtr
 
-from dp_halfspace._rounding import UP
 from dp_halfspace.privacy.accounting import calibrate
 from dp_halfspace.privacy.events import (
-    Event,
-    Gaussian,
-    ObjectivePerturbation,
     RandomStopping,
-    count_events,
-    gaussian_terms,
-    single_runs,
 )
 from dp_halfspace.privacy.noise import LazyUniform, decimal_context, uniform_below
 from dp_halfspace.privacy.profiles import (
-    EPSILON_SLACK,
-    LOG_SLACK,
     FloatArray,
-    Term,
     check_delta,
     check_nonnegative,
     gdp_mu,
-    log_gdp_delta,
     root,
 )
 from dp_halfspace.privacy.randomness import OS_RANDOMNESS, ByteSource, read_words
 
 _Indices = NDArray[np.intp]
 _Cells = Callable[[FloatArray, FloatArray, _Indices], tuple[FloatArray, FloatArray]]
-
-# Lower bounds B of F on the neighbouring data set, as functions of s.
-LowerBound: TypeAlias = "Shifted | TradeOff"
 
 # Number of chords that bound the supremum as a function of c.
 _N_CHORDS = 16
@@ -106,22 +92,9 @@ def _enclose_slopes(
     return at_low, at_high, np.minimum(*ends) * curve_low, largest * curve_high
 
 
-@dataclass(frozen=True, slots=True)
-class Shifted:
-    """B(s) = F(s - mu): runs that are mu-GDP."""
-
-    mu: float
-
-    @property
-    def top(self) -> float:
-        """A point s beyond which ``log F(inf) - log B(s)`` is below ``k_max * 1.2e-19``."""
-        return 9.0 + self.mu
-
-    def enclose(
-        self, coefficients: FloatArray, low: FloatArray, high: FloatArray
-    ) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Return B at both ends of the cells, and a lower bound of its slope on them."""
-        return _enclose_slopes(coefficients, low - self.mu, high - self.mu)[:3]
+def _top(mu: float) -> float:
+    """Return a point s beyond which ``log F(inf) - log F(s - mu)`` is below ``k_max * 1.2e-19``."""
+    return 9.0 + mu
 
 
 def _largest_rise(low: FloatArray, high: FloatArray, slope: FloatArray) -> FloatArray:
@@ -168,7 +141,7 @@ def log_rank_ratio(probabilities: FloatArray, mu: float) -> float:
     if mu >= LARGEST_MU:
         return _whole_range(coefficients)
     if mu >= SMALLEST_MU:
-        return log_ratio_of(probabilities, Shifted(mu), _RATIO_TOLERANCE * mu)
+        return _log_ratio(probabilities, mu)
 
     def slope(low: FloatArray, high: FloatArray, index: _Indices) -> tuple[FloatArray, FloatArray]:
         at_low, _, flattest, steepest = _enclose_slopes(coefficients, low, high)
@@ -179,6 +152,20 @@ def log_rank_ratio(probabilities: FloatArray, mu: float) -> float:
     (steepest,) = _supremum(slope, 9.0, np.array([_RATIO_TOLERANCE]))
     slack = _slack(probabilities)
     return mu * (float(steepest) * (1.0 + slack) + slack)
+
+
+def _log_ratio(probabilities: FloatArray, mu: float) -> float:
+    """Compute `log_rank_ratio` for a `mu` of moderate size."""
+    coefficients = _coefficients(probabilities)
+
+    def cells(low: FloatArray, high: FloatArray, index: _Indices) -> tuple[FloatArray, FloatArray]:
+        at_low, _, _, steepest = _enclose_slopes(coefficients, low, high)
+        below, ahead, flattest, _ = _enclose_slopes(coefficients, low - mu, high - mu)
+        value = np.log(at_low / below)
+        return value, value + _largest_rise(low, high, steepest / at_low - flattest / ahead)
+
+    (bound,) = _supremum(cells, _top(mu), np.array([_RATIO_TOLERANCE * mu]))
+    return min(_whole_range(coefficients), float(bound) + _slack(probabilities))
 
 
 def _slack(probabilities: FloatArray) -> float:
@@ -192,28 +179,14 @@ def _whole_range(coefficients: FloatArray) -> float:
     return ends + _slack(coefficients[0])
 
 
-def log_ratio_of(probabilities: FloatArray, lower_bound: LowerBound, tolerance: float) -> float:
-    """Bound ``sup_s log F(s) - log B(s)`` from above, up to `tolerance` and rounding errors."""
-    coefficients = _coefficients(probabilities)
-
-    def cells(low: FloatArray, high: FloatArray, index: _Indices) -> tuple[FloatArray, FloatArray]:
-        at_low, _, _, steepest = _enclose_slopes(coefficients, low, high)
-        below, ahead, flattest = lower_bound.enclose(coefficients, low, high)
-        value = np.log(at_low / below)
-        return value, value + _largest_rise(low, high, steepest / at_low - flattest / ahead)
-
-    (bound,) = _supremum(cells, lower_bound.top, np.array([tolerance]))
-    return min(_whole_range(coefficients), float(bound) + _slack(probabilities))
-
-
 def chord_shares(
-    probabilities: FloatArray, mean: float, lower_bound: LowerBound, log_ratio: float
+    probabilities: FloatArray, mean: float, mu: float, log_ratio: float
 ) -> tuple[float, ...]:
-    """Bound ``sup_s F(s) - c B(s)``, a function of c, by chords; return the weights of these.
+    """Bound ``sup_s F(s) - c F(s - mu)``, a function of c, by chords; return the weights of these.
 
-    The weights ``w`` satisfy ``sup_s F(s) - c B(s) <= mean * sum_j w_j (1 - c / c_j)_+`` for all
-    c >= 0, where ``log c_j = log_ratio * (j + 1) / len(w)``. `mean` is at least E[K], the supremum
-    at c = 0. `log_ratio` is positive, and at its exponential the supremum is at most 0.
+    The weights ``w`` satisfy ``sup_s F(s) - c F(s - mu) <= mean * sum_j w_j (1 - c / c_j)_+`` for
+    all c >= 0, where ``log c_j = log_ratio * (j + 1) / len(w)``. `mean` is at least E[K], the
+    supremum at c = 0. `log_ratio` is positive, and at its exponential the supremum is at most 0.
     """
     coefficients = _coefficients(probabilities)
     step = log_ratio / _N_CHORDS
@@ -221,7 +194,7 @@ def chord_shares(
 
     def cells(low: FloatArray, high: FloatArray, index: _Indices) -> tuple[FloatArray, FloatArray]:
         at_low, _, _, steepest = _enclose_slopes(coefficients, low, high)
-        below, _, flattest = lower_bound.enclose(coefficients, low, high)
+        below, _, flattest, _ = _enclose_slopes(coefficients, low - mu, high - mu)
         value = at_low - c[index] * below
         return value, value + _largest_rise(low, high, steepest - c[index] * flattest)
 
@@ -229,99 +202,13 @@ def chord_shares(
     slack = _slack(probabilities) * mean
     # The supremum is convex in c, so it is also below the chord from c = 0 to the last c.
     chord = mean * -np.expm1(step * np.arange(1 - _N_CHORDS, 0))
-    bounds = np.clip(_supremum(cells, lower_bound.top, tolerance) + slack, 0.0, chord)
+    bounds = np.clip(_supremum(cells, _top(mu), tolerance) + slack, 0.0, chord)
     heights = np.concatenate([[mean], bounds, [0.0]])
     # Differences c_j - c_{j-1} without cancellation; the first chord starts at c = 0.
     widths = np.append(c[0], c[:-1] * math.expm1(step))
     slopes = np.append(np.diff(heights) / widths, 0.0)
     weights = np.maximum(c * np.diff(slopes), 0.0) / mean
     return tuple((weights + _SHARE_SLACK).tolist())
-
-
-# Number of lines that bound a trade-off function.
-_N_LINES = 512
-# Logarithm of a delta that is smaller than any that is stated: the lines end there.
-_LOG_NEGLIGIBLE_DELTA = math.log(1e-22)
-# Largest epsilon at which a profile is evaluated, and number of points up to it.
-_LARGEST_PROFILE_EPSILON = 512.0
-_PROFILE_STEPS = 192
-# Probability of events that are ignored on both data sets.
-_NEGLIGIBLE_MASS = 1.2e-19
-
-
-@dataclass(frozen=True, slots=True)
-class TradeOff:
-    """An upper bound of a trade-off function: the minimum of lines ``slope * a + height``.
-
-    Slopes ascend from 0; heights descend from 1 and are a convex function of the slopes.
-    """
-
-    slopes: FloatArray
-    heights: FloatArray
-
-    def line(self, a: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return slope and height of the line that is lowest at `a`, up to rounding."""
-        ends = -np.diff(self.heights) / np.diff(self.slopes)
-        index = len(ends) - np.searchsorted(ends[::-1], a, side="right")
-        return self.slopes[index], self.heights[index]
-
-    @property
-    def top(self) -> float:
-        """A point beyond which events have a negligible probability on both data sets."""
-        s = np.arange(9.0, 38.0, 0.5)
-        slope, height = self.line(ndtr(-s))
-        enough = slope * ndtr(-s) + height <= _NEGLIGIBLE_MASS
-        return float(s[np.argmax(enough)]) if enough.any() else math.inf
-
-    def enclose(
-        self, coefficients: FloatArray, low: FloatArray, high: FloatArray
-    ) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Bound ``f'(1 - G(Phi(-s)))`` on cells; see `Shifted.enclose`.
-
-        The line that is lowest at the lower end bounds G on the whole cell. Every line does, so the
-        bound also holds if rounding selects a neighbouring line.
-        """
-        at, beyond = ndtr(-low), ndtr(-high)
-        slope, height = self.line(at)
-        reached = slope * at + height
-        # Where a line is above 1, the bound is 1 and its slope zero.
-        slope = np.where(reached > 1.0, 0.0, slope)
-        ends = np.concatenate([1.0 - reached, 1.0 - slope * beyond - height])
-        values = polynomials(coefficients, np.clip(ends, 0.0, 1.0))
-        (at_low, at_high), (curve, _) = values.reshape(2, 2, -1)
-        flattest = np.minimum(normal_density(low), normal_density(high)) * curve * slope
-        return at_low, at_high, flattest
-
-
-def trade_off(log_delta: Callable[[FloatArray], FloatArray]) -> TradeOff | None:
-    """Bound the trade-off function of a mechanism from its profile.
-
-    `log_delta` maps an array of t >= 0 to the logarithm of a nonincreasing bound of the profile,
-    for both orders of two neighbouring data sets. Return None if it does not become negligible.
-    """
-    far = np.geomspace(2.0**-30, _LARGEST_PROFILE_EPSILON, _PROFILE_STEPS)
-    nothing = log_delta(far) <= _LOG_NEGLIGIBLE_DELTA
-    if not nothing.any():
-        return None
-    furthest = float(far[np.argmax(nothing)])
-    t = np.linspace(0.0, furthest, _N_LINES)
-    delta = np.exp(np.minimum(log_delta(t), 0.0) + LOG_SLACK)
-    slopes = np.append(0.0, np.exp(t) * UP)
-    heights = np.append(1.0, delta)
-    return TradeOff(*_lower_hull(slopes, heights))
-
-
-def _lower_hull(x: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return the corners of the largest convex function below points; x ascends strictly."""
-    kept: list[int] = []
-    for i in range(len(x)):
-        while len(kept) > 1:
-            k, j = kept[-2], kept[-1]
-            if (y[j] - y[k]) * (x[i] - x[j]) < (y[i] - y[j]) * (x[j] - x[k]):
-                break
-            kept.pop()
-        kept.append(i)
-    return x[kept], y[kept]
 
 
 MOST_RUNS = 100_000
@@ -598,17 +485,13 @@ def random_stopping_event(distribution: RunCountDistribution, mu: float) -> Rand
     # Differences of chords would cancel for a smaller mu; for a larger mu they improve nothing.
     if not SMALLEST_MU <= mu < LARGEST_MU or event.log_ratio == 0.0:
         return event
-    shares = chord_shares(
-        distribution.probabilities, distribution.mean, Shifted(mu), event.log_ratio
-    )
+    shares = chord_shares(distribution.probabilities, distribution.mean, mu, event.log_ratio)
     return replace(event, shares=shares)
 
 
 def _classical(distribution: RunCountDistribution, mu: float) -> RandomStopping:
     """Return the bound with all of its mass at the largest ratio of the rank factors."""
-    return RandomStopping(
-        distribution.mean, log_rank_ratio(distribution.probabilities, mu), ((1.0, 0.0, mu),)
-    )
+    return RandomStopping(distribution.mean, log_rank_ratio(distribution.probabilities, mu), mu)
 
 
 def calibrate_random_stopping(
@@ -658,100 +541,6 @@ def _largest_mu(distribution: RunCountDistribution, epsilon: float, delta: float
         upper=whole,
         rtol=1e-5,
     )
-
-
-# Accepted excess of the bound of the logarithm of a ratio, for runs that are not all Gaussian.
-_MIXED_TOLERANCE = 2.0**-18
-# Smallest logarithm of a ratio that is divided by chords: those of a smaller one would be finer
-# than the tolerance.
-_SMALLEST_RATIO = 2.0**-10
-
-
-def is_mixable(events: Iterable[Event]) -> bool:
-    """Return whether all events are Gaussian or perturbed sums over records."""
-    return all(
-        isinstance(event, Gaussian)
-        or (isinstance(event, ObjectivePerturbation) and not event.pairwise)
-        for event in single_runs(events)
-    )
-
-
-def mixed_random_stopping_event(
-    distribution: RunCountDistribution, run: Iterable[Event]
-) -> RandomStopping:
-    """Event of publishing the best of a random number of runs that are not all Gaussian.
-
-    Parameters
-    ----------
-    distribution : RunCountDistribution
-        Distribution of the number of runs.
-    run : iterable of Event
-        Everything that one run releases, whatever its candidate, its noisy score included.
-
-    Returns
-    -------
-    RandomStopping
-        To be charged once, instead of the events of the runs.
-
-    Raises
-    ------
-    ValueError
-        If an event is neither Gaussian nor the perturbation of a sum over records.
-
-    Notes
-    -----
-    **Guarantee.**
-
-    - Adjacency: that of a run.
-    - Released: the output of `select_best`; the number of runs stays secret.
-    - Sensitivity: each run releases what the events of `run` describe, whatever its candidate.
-    - Proof: ``docs/proofs/selection.md``, section 8.
-
-    For a run that is `mu`-GDP, `random_stopping_event` gives the same up to a relative 1e-3.
-
-    References
-    ----------
-    .. [1] A. Koskela, R. Redberg, Y.-X. Wang. Privacy profiles for private selection.
-       ICML 2024.
-
-    Examples
-    --------
-    >>> from dp_halfspace.privacy import Gaussian, ObjectivePerturbation, delta
-    >>> from dp_halfspace.privacy import geometric_run_count, mixed_random_stopping_event
-    >>> run = [ObjectivePerturbation(0.05, ((1, 0.0), (2, 0.06), (1, 0.12))), Gaussian(0.09)]
-    >>> f"{delta([mixed_random_stopping_event(geometric_run_count(15.0), run)], 1.0):.2e}"
-    '2.49e-05'
-    """
-    terms = _terms(run)
-
-    def log_delta(t: FloatArray) -> FloatArray:
-        lowered = t * (1.0 - EPSILON_SLACK)
-        logs = [
-            math.log(weight) + log_gdp_delta(mu, lowered - shift * (1.0 + EPSILON_SLACK))
-            for weight, shift, mu in terms
-        ]
-        return np.asarray(np.logaddexp.reduce(logs, axis=0) + LOG_SLACK)
-
-    bound = trade_off(log_delta) if np.isfinite(terms).all() else None
-    whole = math.log(distribution.mean / distribution.probabilities[0]) * UP + 2.0**-50
-    if bound is None or distribution.k_max == 1 or not math.isfinite(bound.top):
-        return RandomStopping(distribution.mean, whole, terms)
-    ratio = log_ratio_of(distribution.probabilities, bound, _MIXED_TOLERANCE)
-    if ratio < _SMALLEST_RATIO:
-        return RandomStopping(distribution.mean, ratio, terms)
-    shares = chord_shares(distribution.probabilities, distribution.mean, bound, ratio)
-    return RandomStopping(distribution.mean, ratio, terms, shares)
-
-
-def _terms(run: Iterable[Event]) -> tuple[Term, ...]:
-    """Return Gaussian terms whose sum bounds the profile of a run."""
-    events = tuple(run)
-    if not is_mixable(events):
-        raise ValueError("a run must release Gaussian noise or perturbed sums over records")
-    counts = count_events(events)
-    product = None if counts is None else gaussian_terms(counts)
-    terms = [(s * UP, mu, w * UP) for w, s, mu in product or [(1.0, math.inf, math.inf)]]
-    return tuple((weight, shift, mu) for shift, mu, weight in sorted(terms))
 
 
 Candidate = TypeVar("Candidate")

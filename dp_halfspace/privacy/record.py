@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from dp_halfspace.privacy import accounting
 from dp_halfspace.privacy.events import (
     Event,
     Repeated,
@@ -170,14 +171,10 @@ class PrivacyRecord:
 
     def epsilon_at(self, delta: float) -> float:
         """Smallest epsilon that the events prove at another delta in [0, 1), rounded up."""
-        from dp_halfspace.privacy import accounting  # noqa: PLC0415 - heavy, for fits only
-
         return accounting.epsilon(self.events, delta)
 
     def delta_at(self, epsilon: float) -> float:
         """Smallest delta that the events prove at another epsilon >= 0, rounded up."""
-        from dp_halfspace.privacy import accounting  # noqa: PLC0415 - as above
-
         return accounting.delta(self.events, check_nonnegative("epsilon", epsilon))
 
     def attack_advantage(self) -> float:

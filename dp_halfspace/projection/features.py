@@ -17,7 +17,6 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 from scipy import fft, sparse
-from scipy.special import gammaln, kve
 
 from dp_halfspace._memory import NUMBER_BYTES, refuse_beyond_memory
 from dp_halfspace._params import checked_size
@@ -58,8 +57,8 @@ class Spectrum:
     --------
     >>> import numpy as np
     >>> from dp_halfspace.projection.features import Spectrum
-    >>> Spectrum("rbf").values(np.array([[1.0, 1.0], [0.0, 0.0]])).round(4)
-    array([0.3679, 1.    ])
+    >>> Spectrum("laplacian").frequencies(3, 5, np.random.default_rng(0)).shape
+    (3, 5)
     """
 
     kernel: str
@@ -79,22 +78,6 @@ class Spectrum:
         # A multivariate t distribution, drawn as a scale mixture of Gaussian frequencies.
         factors = np.sqrt(2.0 * self.nu / rng.chisquare(2.0 * self.nu, size))
         return np.asarray(rng.standard_normal(shape) * factors)
-
-    def values(self, differences: FloatArray) -> FloatArray:
-        """Evaluate the kernel at differences of points, of shape (..., n_features)."""
-        if self.kernel == "laplacian":
-            return np.asarray(np.exp(-np.abs(differences).sum(axis=-1)))
-        squares = np.asarray((differences**2).sum(axis=-1))
-        if self.kernel == "matern":
-            return _matern(np.sqrt(squares), self.nu)
-        return np.asarray(np.exp(-0.5 * squares))
-
-
-def _matern(distances: FloatArray, nu: float) -> FloatArray:
-    """Evaluate the Matern kernel; logarithms are used, because its factors over- and underflow."""
-    scaled = np.maximum(math.sqrt(2.0 * nu) * distances, 1e-10)
-    log_value = (1.0 - nu) * math.log(2.0) - gammaln(nu) + nu * np.log(scaled)
-    return np.asarray(np.minimum(np.exp(log_value + np.log(kve(nu, scaled)) - scaled), 1.0))
 
 
 # Number of rows that are mapped at a time.
@@ -241,10 +224,8 @@ def draw_fourier(
 
 # Amplitude of a cosine before division by its frequency, for a mean square of one.
 _AMPLITUDE = math.sqrt(2.0)
-# Norm of all Fourier features of a row, in units of the norm of its columns.
-_JOINT = 1.0
-# Length scales of Fourier features, in column scales times the root of the number of columns.
-_SCALES = (0.5,)
+# Length scale of Fourier features, in column scales times the root of the number of columns.
+_JOINT_SCALE = 0.5
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -322,14 +303,15 @@ class AdditiveMap:
             np.divide(np.clip(numbers, -self.clip, self.clip), scale, out=part[:, :n_curved])
             if end > d:
                 places = np.clip(0.5 + numbers / (2.0 * self.half_range), 0.0, 1.0)
-                write_cosines(places, part[:, d:end], 1.0 / scale)
+                _write_cosines(places, part[:, d:end], 1.0 / scale)
             if self.fourier is not None:
-                share = _JOINT * math.sqrt(n_curved) / scale
+                # They have the norm of the columns.
+                share = math.sqrt(n_curved) / scale
                 np.multiply(self.fourier.apply(numbers), share, out=part[:, end:])
         return out
 
 
-def write_cosines(values: NDArray[Any], out: NDArray[Any], scale: float = 1.0) -> None:
+def _write_cosines(values: NDArray[Any], out: NDArray[Any], scale: float) -> None:
     """Write ``scale 2^.5 cos(k pi v) / k`` for ``k = 2, 3, ...``, one block of columns for each.
 
     `values`, of shape (n, d), are in [0, 1]; `out` has a multiple of d columns.
@@ -341,12 +323,6 @@ def write_cosines(values: NDArray[Any], out: NDArray[Any], scale: float = 1.0) -
     for k in range(2, out.shape[1] // d + 2):
         last, this = this, twice * this - last
         np.multiply(this, scale * _AMPLITUDE / k, out=out[:, (k - 2) * d : (k - 1) * d])
-
-
-def additive_norm(n_features: int, n_terms: int) -> float:
-    """Return a bound on the norm of columns in [-1, 1] with their cosines."""
-    cosines = sum(1.0 / k**2 for k in range(2, n_terms + 1))
-    return math.sqrt(n_features * (1.0 + _AMPLITUDE**2 * cosines))
 
 
 def draw_additive(
@@ -378,7 +354,7 @@ def draw_additive(
     n_features = checked_size("n_features", n_features)
     fourier = None
     if n_fourier:
-        scales = math.sqrt(n_features) * np.resize(_SCALES, n_fourier // 2)
+        scales = np.full(n_fourier // 2, _JOINT_SCALE * math.sqrt(n_features))
         fourier = draw_fourier(Spectrum("rbf"), n_features, scales, rng)
     return AdditiveMap(n_features, checked_size("n_terms", n_terms), fourier)
 

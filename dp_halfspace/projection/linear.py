@@ -62,9 +62,6 @@ class LinearMap(RowMap, Protocol):
         They act on a row as `w` acts on its image: ``X @ pull_back(w).T`` is ``apply(X) @ w.T``.
         """
 
-    def to_array(self) -> FloatArray:
-        """Return the matrix, of shape (n_components, n_features_in), for small maps."""
-
 
 def checked_features(X: Any, n_features: int) -> Any:
     """Return `X`, or raise ValueError if it is not a real matrix with `n_features` columns."""
@@ -185,10 +182,6 @@ class RademacherMap:
         for first, last, signs in self._signs():
             out += w[..., first:last] @ signs.T
         return np.asarray(out / math.sqrt(self.n_components))
-
-    def to_array(self) -> FloatArray:
-        """Return the matrix, of shape (n_components, n_features_in), for small maps."""
-        return self.pull_back(np.eye(self.n_components))
 
 
 def draw_rademacher(n_features: int, n_components: int, rng: np.random.Generator) -> RademacherMap:
@@ -426,10 +419,6 @@ class HadamardMap:
         image = walsh_hadamard(np.atleast_2d(values)).reshape(values.shape)
         scaled = image[..., : self.n_features_in] * self.signs
         return np.asarray(scaled / math.sqrt(self.n_components))
-
-    def to_array(self) -> FloatArray:
-        """Return the matrix, of shape (n_components, n_features_in), for small maps."""
-        return self.pull_back(np.eye(self.n_components))
 
 
 def draw_hadamard(n_features: int, n_components: int, rng: np.random.Generator) -> HadamardMap:

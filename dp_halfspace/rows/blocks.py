@@ -40,6 +40,12 @@ _SAFE = (1e-200, 1e200)
 _TINY_RATIO = 2.0**-1000
 
 
+def into_ball(point: FloatArray, radius: float) -> FloatArray:
+    """Return the point of the ball around zero that is nearest to `point`."""
+    norm = float(np.linalg.norm(point))
+    return point if norm <= radius else point * (radius / norm)
+
+
 class Block(NamedTuple):
     """Consecutive rows in float64, with the factors and the constants that are not yet applied.
 

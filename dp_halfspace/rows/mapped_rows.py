@@ -22,6 +22,7 @@ from scipy import sparse
 
 from dp_halfspace._rounding import UP
 from dp_halfspace.data.people import People, place_rows
+from dp_halfspace.projection.linear import SingleArray
 from dp_halfspace.rows.blocks import (
     Block,
     FloatArray,
@@ -174,9 +175,6 @@ class FormedRows:
 
 # Types of rows for which objectives are implemented.
 Design: TypeAlias = Rows | MappedRows | FormedRows
-
-
-SingleArray: TypeAlias = NDArray[np.float32]
 
 
 @dataclass(frozen=True, slots=True, eq=False)

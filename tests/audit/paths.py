@@ -46,7 +46,7 @@ SEARCHES = {
     ),
     "objectives": PrivateSearchCV(
         ObjectivePerturbationClassifier(data_norm=1.0, classes=[0, 1], preconditioner=False),
-        {"fit_intercept": [True]}, selection="random_stopping", epsilon=10.0,
+        {"alpha": [0.1, 1.0]}, selection="exponential", epsilon=10.0,
     ),
 }  # fmt: skip
 OTHERS = {

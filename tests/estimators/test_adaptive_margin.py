@@ -8,6 +8,7 @@ import pytest
 from dp_halfspace import AdaptiveMarginClassifier
 from dp_halfspace.datasets import make_halfspace
 from tests.instances import WAYS
+from tests.projection.references import matrix_of
 from tests.support import fitted
 
 
@@ -78,7 +79,7 @@ def test_scores_are_those_of_the_projected_rows(kind, way):
     params = {**way, "projection": kind, "n_components": 7, "data_norm": 2.0}
     model = AdaptiveMarginClassifier(**params).fit(X, y)
     assert model.coef_.shape == (1, 40)
-    phi = model.projection_.to_array()
+    phi = matrix_of(model.projection_)
     assert phi.shape == (7, 40)
     # coef_ lies in the row space of the map: the coefficients there are unique.
     w, residual = np.linalg.lstsq(phi.T, model.coef_[0], rcond=None)[:2]

@@ -24,7 +24,7 @@ from sklearn.utils import all_estimators
 from dp_halfspace import AdaptiveMarginClassifier, PrivacyWarning, PrivateSearchCV
 from dp_halfspace import _pipelines as table
 from dp_halfspace.inspection import PipelineFinding, check_pipeline
-from dp_halfspace.preprocessing import CosineFeatures, PrivateScaler, PublicScaler
+from dp_halfspace.preprocessing import PrivateScaler, PublicScaler
 
 sk = types.SimpleNamespace(**dict(all_estimators()), make_column_selector=make_column_selector)
 OURS = AdaptiveMarginClassifier(classes=[0, 1])
@@ -117,7 +117,6 @@ def test_what_learns_is_found(step):
         FrozenEstimator(sk.SelectFromModel(sk.LogisticRegression())),
         "passthrough",
         PrivateScaler(),
-        CosineFeatures(),
         sk.FixedThresholdClassifier(OURS),
     ],
     ids=str,

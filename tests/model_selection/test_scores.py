@@ -1,6 +1,6 @@
 """Scores of candidates: one record moves them by one at most; pipelines and adversaries.
 
-Proof: ``docs/proofs/selection.md``, section 10.
+Proof: ``docs/proofs/selection.md``, section 9.
 """
 
 from itertools import product

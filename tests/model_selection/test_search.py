@@ -39,7 +39,6 @@ from dp_halfspace.privacy.mechanisms import ExponentialChoice
 from dp_halfspace.privacy.random_stopping import (
     RunCountDistribution,
     best_run,
-    run_count_distribution,
 )
 from dp_halfspace.privacy.randomness import SeededBytes
 from tests.conftest import separated
@@ -61,21 +60,13 @@ CASES = [
     (OBJECTIVE, "gaussian", "auto"),
     (OBJECTIVE, "random_stopping", 0.0),
     (OBJECTIVE, "exponential", "auto"),
-    (OBJECTIVE, "random_stopping", "auto"),
     (
         AdaptiveMarginClassifier(solver="noisy_gd", classes=[0, 1], data_norm=1.0),
         "random_stopping",
         "auto",
     ),
 ]
-# A calibration for perturbed objectives takes a second; one of them has a fast test of its own.
-each_case = pytest.mark.parametrize(
-    ("estimator", "selection", "delta"),
-    [
-        pytest.param(*case, marks=pytest.mark.slow if case[::2] == (OBJECTIVE, "auto") else ())
-        for case in CASES
-    ],
-)
+each_case = pytest.mark.parametrize(("estimator", "selection", "delta"), CASES)
 
 
 def search(estimator=OUTPUT, grid=GRID, **params):
@@ -83,10 +74,6 @@ def search(estimator=OUTPUT, grid=GRID, **params):
         grid = {"margin": ["auto", 0.1, 0.3]}
     if estimator is OBJECTIVE and params.get("selection") in {"exponential", "gaussian"}:
         grid = {"alpha": [1e-2, 1e-1]}
-    elif estimator is OBJECTIVE and params.get("selection") == "random_stopping":
-        # Candidates that with the same releases: the regulariser is not among them.
-        grid = {"alpha": [1e-2]}
-        params.setdefault("n_repeats", 3)
     return PrivateSearchCV(estimator, grid, **{"epsilon": 2.0, **params})
 
 
@@ -109,26 +96,6 @@ def test_the_budget_is_spent_and_no_more(estimator, selection, delta):
 def test_every_run_has_the_budget_that_was_accounted_for(estimator, selection, delta):
     """Recompute the total from the runs, by the definition of the selection."""
     assert_runs_add_up(estimator, selection, delta)
-
-
-def test_a_run_of_a_perturbed_objective_pays_for_its_score(monkeypatch):
-    """The releases of the training and the score, which has the noise that is accounted for."""
-    searching = search(OBJECTIVE, selection="random_stopping")
-    planner = plan_module._Search(
-        lambda params: planned_record(searching._candidate(params), X, Y),
-        searching._grid(),
-        n_samples=400,
-        epsilon=2.0,
-        delta=1e-5,
-    )
-    # The share of a run is not searched for, and its releases stand for the cost of all runs.
-    kind = type(planner)
-    monkeypatch.setattr(kind, "_largest", lambda *given: planner.plan_candidates(0.5))
-    monkeypatch.setattr(plan_module, "mixed_random_stopping_event", lambda _, run: tuple(run))
-    monkeypatch.setattr(plan_module, "calibrate_random_stopping", lambda *given: 0.3)
-    plan = planner.mixed(run_count_distribution(3, 0.1, eta=1.0))
-    record = planned_record(searching._candidate(plan.candidates[0]), X, Y)
-    assert plan.events == ((*record.events, Gaussian(plan.choice.mu)),)
 
 
 def assert_runs_add_up(estimator, selection, delta):
@@ -156,11 +123,6 @@ def assert_runs_add_up(estimator, selection, delta):
     elif delta == 0.0:
         runs = [privacy.epsilon([*r.events, plan.choice.event], 0.0) for r in records]
         assert 3.0 * max(runs) <= 2.0
-    elif estimator is OBJECTIVE:
-        assert len({record.events for record in records}) == 1
-        run = [*records[0].events, Gaussian(plan.choice.mu)]
-        assert plan.events == (privacy.mixed_random_stopping_event(plan.distribution, run),)
-        assert 0.9 * at <= privacy.delta(plan.events, 2.0) <= at
     else:
         for record in records:
             run = [*record.events, Gaussian(plan.choice.mu)]
@@ -183,8 +145,7 @@ def test_account_test_sees_candidates_with_too_much(monkeypatch, case):
     )
     monkeypatch.setattr(plan_module, "WIDE_DOWN", 1.0)
     # The planner itself notices, or the test does.
-    for name in ("random_stopping_event", "mixed_random_stopping_event"):
-        monkeypatch.setattr(plan_module, name, lambda distribution, run: Gaussian(0.01))
+    monkeypatch.setattr(plan_module, "random_stopping_event", lambda *given: Gaussian(0.01))
     with pytest.raises((AssertionError, RuntimeError)):
         assert_runs_add_up(*case)
 
@@ -467,36 +428,6 @@ def test_one_candidate_without_an_account_decides_the_way():
         search.way("random_stopping")
 
 
-def test_perturbed_objectives_must_all_release_the_same():
-    """Random stopping has one account for all runs; the regulariser changes it."""
-
-    def probe(params):
-        return planned_record(clone(OBJECTIVE).set_params(**params), X, Y)
-
-    for n_repeats, taken in ((2, "exponential"), (3, "mixed")):
-        grid = [{"fit_intercept": True}] * n_repeats
-        assert plan_module._Search(probe, grid, 400, 2.0, 1e-5).way("auto") == taken
-    model = PrivateSearchCV(OBJECTIVE, GRID, selection="random_stopping")
-    with pytest.raises(ValueError, match="with the same releases: remove from the grid"):
-        model.fit(X, Y)
-
-
-def test_runs_that_differ_with_the_budget_of_a_run_only_are_refused():
-    """Equal with the whole budget: the account of one of them would stand for all."""
-
-    def probe(params):
-        odd = params["odd"] and params["epsilon"] < 2.0
-        budget = {"epsilon": params["epsilon"], "delta": params["delta"]}
-        return planned_record(
-            clone(OBJECTIVE).set_params(alpha=0.3 if odd else 0.1, **budget), X, Y
-        )
-
-    grid = [{"odd": place == 2} for place in range(4)]
-    how = {"n_samples": 400, "epsilon": 2.0, "delta": 1e-5, "selection": "random_stopping"}
-    with pytest.raises(ValueError, match="with the same releases"):
-        plan_module.plan_search(probe, grid, **how, miss=0.1)
-
-
 @pytest.mark.parametrize(
     ("params", "message"),
     [
@@ -543,8 +474,10 @@ def test_sklearn_checks(estimator, check):
 
 
 @pytest.mark.sampled(2)
-@pytest.mark.parametrize("selection", ["random_stopping", "exponential"])
-@pytest.mark.parametrize("estimator", [OUTPUT, OBJECTIVE])
+@pytest.mark.parametrize(
+    ("estimator", "selection"),
+    [(OUTPUT, "random_stopping"), (OUTPUT, "exponential"), (OBJECTIVE, "exponential")],
+)
 def test_too_little_for_one_run_is_a_budget_error(estimator, selection):
     few = np.arange(5)
     model = search(estimator, selection=selection, epsilon=1e-3, delta=0.2)

@@ -448,8 +448,8 @@ def assert_charge_covers_the_runs(**params):
         return
     runs = [math.hypot(events[0].mu, plan.choice.mu) for events in spent]
     (event,) = plan.events
-    assert max(runs) <= event.terms[0][2] <= max(runs) * (1 + 1e-9)
-    assert event == privacy.random_stopping_event(plan.distribution, event.terms[0][2])
+    assert max(runs) <= event.mu <= max(runs) * (1 + 1e-9)
+    assert event == privacy.random_stopping_event(plan.distribution, event.mu)
     # Not only is it within the budget: next to nothing is left.
     assert 0.99 * model.delta <= privacy.delta(plan.events, model.epsilon) <= model.delta
 

@@ -143,7 +143,7 @@ def assert_scores_have_their_noise(margins, mu):
     for kind, part in share.items():
         plan = plan_for(kind, margins)
         together = len(margins) if kind == "gaussian" else 1
-        whole = mu if kind == "gaussian" else plan.events[0].terms[0][2]
+        whole = mu if kind == "gaussian" else plan.events[0].mu
         expected = math.sqrt(together) / (whole * math.sqrt(part))
         assert expected <= plan.choice.sigma <= expected * (1 + 1e-8)
 
@@ -204,7 +204,7 @@ def test_random_stopping_uses_the_whole_budget_with_one_event(epsilon, delta, co
     for candidate in plan.candidates:
         (training,) = candidate.events
         run = math.hypot(training.mu, plan.choice.mu)
-        assert event.terms[0][2] * (1 - 1e-9) <= run <= event.terms[0][2]
+        assert event.mu * (1 - 1e-9) <= run <= event.mu
     assert event.mean_runs == plan.distribution.mean
 
 

@@ -121,7 +121,7 @@ def exponential_delta(epsilon0, epsilon):
 
 def of_gaussian(mean_runs, log_ratio, mu, shares=(1.0,)):
     """Random stopping among Gaussian runs."""
-    return RandomStopping(mean_runs, log_ratio, ((1.0, 0.0, mu),), shares)
+    return RandomStopping(mean_runs, log_ratio, mu, shares)
 
 
 def slope(distribution, q):

@@ -17,9 +17,9 @@ from dp_halfspace.privacy.events import (
     Gaussian,
     ObjectivePerturbation,
     Pure,
-    RandomStopping,
     Repeated,
     SampledGaussian,
+    _merge_terms,
     event_from_dict,
     gaussian_terms,
     largest_loss,
@@ -29,7 +29,6 @@ from tests.privacy.oracles import of_gaussian
 numbers = st.floats(0, 1e3) | st.just(math.inf)
 short = st.lists(numbers, max_size=4)
 vertices = st.lists(st.tuples(st.integers(1, 10**6), numbers), max_size=4)
-triples = st.lists(st.tuples(numbers, numbers, numbers), max_size=4)
 singles = st.one_of(
     *(st.builds(kind, numbers) for kind in (Gaussian, Pure, Exponential)),
     st.builds(SampledGaussian, st.integers(1, 10**6), numbers),
@@ -41,10 +40,6 @@ singles = st.one_of(
     st.builds(
         lambda runs, j, mu, shares: of_gaussian(1.0 + runs, j, mu, (1.0, *shares)),
         *(numbers, numbers, numbers, short),
-    ),
-    st.builds(
-        lambda n, j, terms, shares: RandomStopping(1 + n, j, ((1, 0, 0.1), *terms), (1.0, *shares)),
-        *(numbers, numbers, triples, short),
     ),
 )
 events = singles | st.builds(Repeated, singles, st.integers(1, 10**9))
@@ -90,7 +85,7 @@ BAD = {
     "log_ratio": [(of_gaussian, 2.0, -0.1, 0.1), (ObjectivePerturbation, -0.1, ((1, 0.0),))],
     "mu": [
         (of_gaussian, 2.0, 0.1, math.nan),
-        (RandomStopping, 2.0, 0.1, ((1.0, 0.0, -0.1),)),
+        (of_gaussian, 2.0, 0.1, -0.1),
         (Gaussian, -0.1),
         (Gaussian, math.nan),
         (SampledGaussian, 10, -0.1),
@@ -101,8 +96,6 @@ BAD = {
         *((of_gaussian, 2.0, 0.1, 0.1, bad) for bad in ((), (0.2, 0.2), (1.0, -0.1))),
         (of_gaussian, math.inf, 0.1, 0.1, (0.0,)),
     ],
-    "shift": [(RandomStopping, 2.0, 0.1, ((1.0, -0.1, 0.1),))],
-    "terms": [(RandomStopping, 2.0, 0.1, bad) for bad in (((0.9, 0.1, 0.1),), ())],
     "epsilon": [
         *((kind, bad) for kind in (Pure, Exponential) for bad in (-1, math.nan)),
         (Either, -0.1, 0.1),
@@ -144,11 +137,6 @@ def test_unknown_data_is_refused(data):
         event_from_dict(data)
 
 
-def test_a_ledger_may_have_an_event_by_its_earlier_name():
-    event = of_gaussian(12.5, 0.3, 0.15)
-    assert event_from_dict({**event.to_dict(), "type": "Selection"}) == event
-
-
 def test_descriptions_carry_the_numbers():
     assert "0.25" in Gaussian(0.25).describe()
     assert "|log-ratio| <= 0.5" in Pure(0.5).describe()
@@ -158,7 +146,6 @@ def test_descriptions_carry_the_numbers():
     assert event.describe().startswith("pairwise objective perturbation")
     assert "3 x 0.7" in event.describe()
     assert "12.5 on average, of mu = 0.15" in of_gaussian(12.5, 0.3, 0.15).describe()
-    assert "2 Gaussian losses" in RandomStopping(2.0, 0.1, ((1, 0, 0), (1, 0, 1))).describe()
 
 
 def test_a_product_of_profiles_is_rounded_up():
@@ -169,18 +156,17 @@ def test_a_product_of_profiles_is_rounded_up():
         terms = gaussian_terms(((event, count),))
         assert all(Fraction(found) >= count * Fraction(shift) for _, found, _ in terms)
         assert max(Fraction(found) ** 2 for *_, found in terms) >= count * Fraction(mu) ** 2
-    rare = RandomStopping(1.0, 0.0, ((1.0, 0.0, 0.1), (1e-200, 1.0, 1.0)))
+    rare = of_gaussian(1.0, 0.5, 0.1, (1e-200, 1.0))
     assert min(weight for weight, *_ in gaussian_terms(((rare, 2),))) > 0.0
 
 
 def test_terms_that_are_added_up_have_the_largest_shift_and_mu():
     small, large = (1.0, 0.5, 0.1), (1.0, 0.5 * (1 + 1e-14), 0.1 * (1 + 1e-14))
     for terms in ((small, large), (large, small)):
-        ((weight, shift, mu),) = gaussian_terms(((RandomStopping(1.0, 0.0, terms), 1),))
-        assert (weight, shift >= large[1], mu >= large[2]) == (2.0, True, True)
+        ((weight, shift, square),) = _merge_terms(terms)
+        assert (weight, shift, square) == (2.0, *large[1:])
 
 
 def test_the_largest_loss_of_a_choice_without_noise_is_that_of_its_worst_run():
-    terms = ((0.5, 0.1, 0.0), (0.5, 0.3, 0.0))
-    assert largest_loss(RandomStopping(2.0, 0.5, terms, (0.5, 0.5))) == 0.3 + 0.5
-    assert largest_loss(RandomStopping(2.0, 0.5, ((1.0, 0.3, 1e-9),))) == math.inf
+    assert largest_loss(of_gaussian(2.0, 0.5, 0.0, (0.5, 0.5))) == 0.5
+    assert largest_loss(of_gaussian(2.0, 0.5, 1e-9)) == math.inf

@@ -23,7 +23,6 @@ from dp_halfspace.privacy.events import (
     Gaussian,
     ObjectivePerturbation,
     Pure,
-    RandomStopping,
     Repeated,
     SampledGaussian,
 )
@@ -513,9 +512,8 @@ def terms_of(event):
     if isinstance(event, ObjectivePerturbation):
         return [(n, event.log_ratio, mu) for n, mu in event.vertices]
     return [
-        (event.mean_runs * share * w, event.log_ratio * j / len(event.shares) + s, mu)
+        (event.mean_runs * share, event.log_ratio * j / len(event.shares), event.mu)
         for j, share in enumerate(event.shares, 1)
-        for w, s, mu in event.terms
     ]
 
 
@@ -545,18 +543,14 @@ def random_pair(seed):
 
     def summed():
         mu, ratio = scale * rng.uniform(0.3, 1.5), scale * rng.choice([0.0, 0.3])
-        kind = rng.integers(4)
+        kind = rng.integers(3)
         if kind == 0:
             return glm(mu, ratio)
         if kind == 1:
             vertices = ((1, 0.0), (int(rng.integers(1, 9)), mu), (1, 0.4 * mu))
             return ObjectivePerturbation(ratio, vertices)
         shares = tuple(rng.dirichlet(np.ones(2)) * 1.001)
-        if kind == 2:
-            return of_gaussian(rng.uniform(1, 20), ratio, mu, shares)
-        return RandomStopping(
-            rng.uniform(1, 20), ratio, ((0.5, 0.1 * scale, mu), (0.51, 0.0, 0.4 * mu)), shares
-        )
+        return of_gaussian(rng.uniform(1, 20), ratio, mu, shares)
 
     first = summed()
     second = [

@@ -21,6 +21,7 @@ from dp_halfspace.projection import (
     draw_rademacher,
 )
 from dp_halfspace.rows.blocks import clip_scales
+from tests.projection.references import matrix_of
 
 DRAWS = {"rademacher": draw_rademacher, "hadamard": draw_hadamard}
 every_map = pytest.mark.parametrize("draw", DRAWS.values(), ids=DRAWS.keys())
@@ -52,7 +53,7 @@ def problems(draw):
 @given(problems())
 def test_apply_is_the_matrix_and_pull_back_its_transpose(problem):
     projection, X, W = problem
-    matrix = projection.to_array()
+    matrix = matrix_of(projection)
     assert isinstance(projection, LinearMap)
     assert matrix.shape == (projection.n_components, projection.n_features_in)
     image = projection.apply(X)
@@ -74,14 +75,14 @@ def test_sparse_rows_give_what_dense_rows_give(problem):
 @every_map
 def test_same_generator_state_same_map(draw):
     first, again, other = (draw(40, 16, np.random.default_rng(s)) for s in (7, 7, 8))
-    np.testing.assert_array_equal(first.to_array(), again.to_array())
-    assert (first.to_array() != other.to_array()).any()
+    np.testing.assert_array_equal(matrix_of(first), matrix_of(again))
+    assert (matrix_of(first) != matrix_of(other)).any()
     copied = pickle.loads(pickle.dumps(first))
     X = np.random.default_rng(0).standard_normal((4, 40))
     np.testing.assert_array_equal(copied.apply(X), first.apply(X))
     rng = np.random.default_rng(7)
     draw(40, 16, rng)
-    assert (draw(40, 16, rng).to_array() != first.to_array()).any()
+    assert (matrix_of(draw(40, 16, rng)) != matrix_of(first)).any()
 
 
 def influenced_rows(apply, X, i, row):
@@ -132,7 +133,7 @@ def test_infinities_of_one_sign_become_finite(draw):
     """Without infinities of the other sign they add up to no NaN."""
     projection = draw(8, 4, np.random.default_rng(0))
     X = np.zeros((3, 8))
-    X[1] = 1.7e308 * np.sign(projection.to_array()[0])
+    X[1] = 1.7e308 * np.sign(matrix_of(projection)[0])
     image = projection.apply(X)
     assert np.isfinite(image).all()
     assert image[1, 0] > 0.0

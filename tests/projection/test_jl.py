@@ -15,6 +15,7 @@ from dp_halfspace.projection import (
     jl_margin,
 )
 from dp_halfspace.rows.blocks import clip_scales
+from tests.projection.references import matrix_of
 
 margins = st.floats(1e-3, 1.0)
 betas = st.floats(1e-6, 0.999)
@@ -28,7 +29,7 @@ def exponent(e):
 
 def test_entries_are_fair_independent_signs():
     k = 200
-    matrix = draw_rademacher(300, k, np.random.default_rng(0)).to_array() * math.sqrt(k)
+    matrix = matrix_of(draw_rademacher(300, k, np.random.default_rng(0))) * math.sqrt(k)
     np.testing.assert_array_equal(np.abs(np.round(matrix, 12)), 1.0)
     assert abs(matrix.mean()) < 5 / math.sqrt(matrix.size)
     correlation = np.abs(matrix @ matrix.T / 300 - np.eye(k))
@@ -42,7 +43,7 @@ def test_every_byte_of_signs_is_drawn():
 def test_bits_are_read_highest_first():
     projection = RademacherMap(np.array([[0b10110000, 0b01000000]], dtype=np.uint8), 10)
     np.testing.assert_allclose(
-        projection.to_array()[:, 0] * math.sqrt(10), [-1, 1, -1, -1, 1, 1, 1, 1, 1, -1]
+        matrix_of(projection)[:, 0] * math.sqrt(10), [-1, 1, -1, -1, 1, 1, 1, 1, 1, -1]
     )
 
 
