@@ -47,7 +47,7 @@ PRINTING: dict[str, tuple[str, ...]] = {
 SLOW_STORING = (
     "paper_auc", "dimension", "removed_points", "tilt", "robust", "pure", "lower_bound",
     "risk_bounds", "tuning", "speed", "repetition", "paper_tables", "paper_margins",
-    "other_tables",
+    "other_tables", "budgets",
 )  # fmt: skip
 SLOW_PRINTING = (
     "projection",

@@ -18,6 +18,7 @@ from benchmarks.cells import RESULTS
 CELLS = {"cells": 3}
 ROWS: dict[str, dict[str, int]] = {
     "auc": CELLS,
+    "budgets": CELLS,
     "dimension": {"cells": 2},
     "features": CELLS,
     "hospital": CELLS,
