@@ -105,23 +105,36 @@ def worse_than_shares(cells: Mapping[str, Any]) -> Iterator[tuple[str, str, str,
 
 
 def tables(cells: Mapping[str, Any]) -> dict[str, str]:
-    """Return the parts of the page."""
+    """Return the parts of the page: a row for each table and measure, a column for each class."""
     words = {"log_loss": "log loss", "brier": "Brier score"}
-    fallen = [
-        (f"`{name}`", TITLES[method], words.get(measure, measure), low, high, f"{fall:.3f}")
-        for name, method, measure, low, high, fall in falls(cells)
+    fallen: dict[tuple[str, str], dict[str, str]] = {}
+    for name, method, measure, low, high, fall in falls(cells):
+        found = fallen.setdefault((name, words.get(measure, measure)), {})
+        found[method] = f"{low} to {high}: {_short(fall)}"
+    worse: dict[tuple[str, str], dict[str, str]] = {}
+    for name, method, measure, epsilon, more in worse_than_shares(cells):
+        found = worse.setdefault((name, words[measure]), {})
+        found[method] = ", ".join(
+            [*found.get(method, "").split(", "), f"{epsilon}: {_short(more)}"]
+        )
+    n_curves = sum(map(len, fallen.values()))
+    n_all = len(cells) * len(CLASSES) * len(SIGNS)
+    return {
+        "budgets": f"{n_curves} of {n_all} curves have a fall:\n\n{_laid_out(fallen)}",
+        "budgets_shares": _laid_out(worse) if worse else "No cell is worse.",
+    }
+
+
+def _short(number: float) -> str:
+    return f"{number:.3f}".removeprefix("0")
+
+
+def _laid_out(found: Mapping[tuple[str, str], Mapping[str, str]]) -> str:
+    rows = [
+        (f"`{name}`", measure, *(one.get(method, "").removeprefix(", ") for method in CLASSES))
+        for (name, measure), one in found.items()
     ]
-    worse = [
-        (f"`{name}`", TITLES[method], words[measure], epsilon, f"{more:.3f}")
-        for name, method, measure, epsilon, more in worse_than_shares(cells)
-    ]
-    n_pairs = len(cells) * len(CLASSES) * len(SIGNS)
-    head = ("table", "class", "measure", "epsilon")
-    text = f"{len(fallen)} of {n_pairs} curves have a fall:\n\n"
-    text += markdown((*head, "larger epsilon", "fall"), fallen)
-    least = f"{len(worse)} cells have probabilities that are worse than the shares"
-    more = f"{least}:\n\n" + markdown((*head, "more than the shares"), worse) if worse else least
-    return {"budgets": text, "budgets_shares": more if worse else f"{least}."}
+    return markdown(("table", "measure", *(TITLES[method] for method in CLASSES)), rows)
 
 
 def main() -> None:

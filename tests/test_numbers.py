@@ -21,6 +21,7 @@ from dp_halfspace import AdaptiveMarginClassifier, PrivacyLedger
 from dp_halfspace.data.cells import canonical, date_of, number_of
 from dp_halfspace.privacy import epsilon, gdp_mu
 from dp_halfspace.privacy.events import Gaussian
+from dp_halfspace.selection.rule import COUNTS_PAY
 from tests.pages import FENCE, blocks
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -97,7 +98,10 @@ SENTENCES = {
     ),
     "estimators/kernel.md": (f"$n\\mu\\ge{of('engine.features._JOINT_PAY'):.0f}$ for each column",),
     "estimators/table.md": (f"{STEPS} sums of clipped slopes",),
-    "estimators/adaptive_margin.md": (f"clips columns at {CLIP:g} of their scales",),
+    "estimators/adaptive_margin.md": (
+        f"clips columns at {CLIP:g} of their scales",
+        f"records times epsilon below {COUNTS_PAY:g} assume",
+    ),
     "estimators/objective_perturbation.md": (f"$n\\epsilon$ above {PURE:.0f}",),
     "estimators/pure_halfspace.md": (f"$n\\epsilon$ up to {PURE:.0f}",),
     "explaining.md": (

@@ -29,7 +29,7 @@ from dp_halfspace.engine.plan import (
 from dp_halfspace.preprocessing.scalers import CellScaler, ColumnScaler, ReleasedScaler, RowLengths
 from dp_halfspace.privacy.budget import Budget
 from dp_halfspace.privacy.mechanisms import Permit
-from dp_halfspace.selection.rule import pays_for_stages, small_table_rule
+from dp_halfspace.selection.rule import COUNTS_PAY, pays_for_stages, small_table_rule
 from dp_halfspace.selection.small_tables import (
     BIAS,
     TableSelection,
@@ -105,13 +105,14 @@ def plan_small_fit(
     seed: int | None,
     attributes: Mapping[str, Any] | None = None,
     *,
-    counts: bool = False,
+    counts: bool | None = None,
     n_indicators: int = 0,
 ) -> SmallTableFit | None:
     """Fix the public numbers of a selection if the table is small; see `small_table_rule`.
 
     The fit also sets these `attributes`. If `counts`, a part of the budget is spent on counting the
-    errors of the chosen classifier. The rule does not count the last `n_indicators` columns, which
+    errors of the chosen classifier; None does so with enough records, for classes of equal weight
+    and without a public model. The rule does not count the last `n_indicators` columns, which
     show what is missing. Rows in chunks, sparse rows, rows of people and rows with weights are left
     to the engine.
     """
@@ -127,6 +128,9 @@ def plan_small_fit(
     ):
         return None
     sizes = facts.n_privacy_units, facts.n_features
+    if counts is None:
+        is_plain = facts.prior is None and len(set(facts.class_weights)) == 1
+        counts = is_plain and sizes[0] * budget.epsilon >= COUNTS_PAY
     prior = None if facts.prior is None else facts.prior.over(facts.data_norm)
     how: dict[str, Any] = {"seed": seed, "counts": counts}
     table: TableSelection | TreeSelection | StagedSelection

@@ -51,7 +51,8 @@ class AdaptiveMarginClassifier(DefaultStepsClassifier):
         columns, two to seven classes, every other parameter that shapes the model at its default
         and ``n epsilon`` below 120 times the root of the number of columns (for pure DP 1500), it
         is an exponential mechanism over a public list of classifiers, or two of them in sequence,
-        which spend no delta.
+        which spend no delta; with ``n epsilon`` of 200 or more, equal class weights and no `prior`,
+        5 to 15 % of the budget count the errors of the selected one, for its probabilities.
         ``"objective_perturbation"`` minimises one objective with a random linear term,
         ``"phased_prox"`` makes one pass of proximal steps (two classes), and ``"noisy_sgd"`` takes
         the published ``n^2 - 1`` steps on single records that are drawn in secret (two classes, at
@@ -134,7 +135,8 @@ class AdaptiveMarginClassifier(DefaultStepsClassifier):
         Known or selected margin; otherwise one over the norm of the released coefficients of
         rows of norm one, at most 1.
     certainty_ : float
-        Only for a model that was selected for a small table: log odds of its predictions.
+        Only for a model that was selected for a small table: log odds of its predictions, by a
+        noisy count of their errors, or, with ``n epsilon`` below 200, for one error in five.
     projection_ : LinearMap or None
         The public projection that was used; None if there was none.
     data_norm_ : float

@@ -191,7 +191,8 @@ class PrivateKernelClassifier(DefaultStepsClassifier):
         Only after the default steps: the released limit to which long rows are shortened when they
         are scored; None with ``kernel="additive"``.
     certainty_ : float
-        Only for a model that was selected for a small table: log odds of its predictions.
+        Only for a model that was selected for a small table: log odds of its predictions, by a
+        noisy count of their errors, or, with ``n epsilon`` below 200, for one error in five.
     n_components_ : int
         Number of features.
     margin_ : float

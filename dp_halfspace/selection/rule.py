@@ -12,6 +12,9 @@ DIRECTIONS_PAY = 1500.0
 # Steps are taken from this n epsilon on, over the root of the number of columns. Below it their
 # noise costs more than a selection from listed classifiers, which does not grow with the columns.
 STEPS_PAY = 120.0
+# From this n epsilon on the errors of a selected classifier are counted for its probabilities, also
+# where nobody asks for them. With less, the count takes more accuracy than it adds to them.
+COUNTS_PAY = 200.0
 # A selection from listed classifiers has at most this many classes.
 MOST_CLASSES = 7
 # Below this n epsilon a fit is a selection if there are two classes and a public model is listed.

@@ -1,5 +1,6 @@
 """Estimators on tables of few rows: one pure selection, by a public rule."""
 
+import math
 import warnings
 
 import numpy as np
@@ -17,7 +18,8 @@ from dp_halfspace import (
 from dp_halfspace.audit import replay
 from dp_halfspace.privacy import Exponential, Gaussian, PrivacyLedger, Pure, accounting
 from dp_halfspace.rows.directions import asinh_cells
-from dp_halfspace.selection.small_tables import counted_share
+from dp_halfspace.selection.rule import COUNTS_PAY
+from dp_halfspace.selection.small_tables import USUAL_SHARE, counted_share
 from tests.releases import record_releases
 from tests.support import public
 
@@ -46,15 +48,36 @@ def fitted(kind, X, y, **params):
 
 
 @pytest.mark.sampled(2)
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_errors_are_counted_where_the_count_costs_little(n_classes):
+    """From a public n epsilon on, for classes of equal weight."""
+    X, y = ward() if n_classes == 2 else several()
+    classes = list(range(n_classes))
+    just = COUNTS_PAY / len(X)
+    model = fitted(AdaptiveMarginClassifier(), X, y, epsilon=just, classes=classes)
+    (event,) = model.privacy_.events
+    assert isinstance(event, Pure)
+    assert 1.0 - 1e-9 < event.epsilon / just <= 1.0
+    share = 1.0 / (1.0 + math.exp(model.certainty_) / (n_classes - 1))
+    assert abs(share - np.mean(model.predict(X) != y)) < 0.15
+    assert share != pytest.approx(USUAL_SHARE)
+    weights = dict.fromkeys(classes, 1.0) | {0: 0.5}
+    for other in ({"epsilon": 0.999 * just}, {"epsilon": just, "class_weight": weights}):
+        model = fitted(AdaptiveMarginClassifier(), X, y, **{"classes": classes, **other})
+        assert [type(event) for event in model.privacy_.events] == [Exponential]
+        assert math.exp(model.certainty_) == pytest.approx(4.0 * (n_classes - 1))
+
+
+@pytest.mark.sampled(2)
 @every_kind
 def test_one_pure_choice_and_no_delta_is_spent(kind):
     X, y = ward()
-    model = fitted(kind, X, y, epsilon=0.7)
+    model = fitted(kind, X, y, epsilon=0.6)
     (event,) = model.privacy_.events
     assert isinstance(event, Exponential)
-    assert 1.0 - 1e-9 < event.epsilon / 0.7 <= 1.0
-    assert model.privacy_.delta_at(0.7) == 0.0
-    assert accounting.delta(model.privacy_.events, 0.7) == 0.0
+    assert 1.0 - 1e-9 < event.epsilon / 0.6 <= 1.0
+    assert model.privacy_.delta_at(0.6) == 0.0
+    assert accounting.delta(model.privacy_.events, 0.6) == 0.0
     asked = 0.0 if kind.delta == 0.0 else 1.0 / 300**2
     assert model.privacy_.delta == pytest.approx(asked)
     assert public(model)["solver"] == "exponential_mechanism"
@@ -311,7 +334,8 @@ def test_several_classes_are_told_apart_by_two_pure_choices(kind, n_classes):
     X, y = several(n_classes=n_classes, n_columns=40)
     model = clone(kind).set_params(epsilon=2.5, classes=np.arange(n_classes)).fit(X, y)
     events = model.privacy_.events
-    assert [type(event) for event in events] == [Exponential] * 2
+    # Two choices, and a count of the errors.
+    assert [type(event) for event in events] == [Exponential] * 2 + [Pure]
     assert 1.0 - 1e-8 < sum(event.epsilon for event in events) / model.epsilon <= 1.0
     assert accounting.delta(events, model.epsilon) == 0.0
     assert (public(model)["solver"], public(model)["n_stages"]) == ("exponential_mechanism", 2)
