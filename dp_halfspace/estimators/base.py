@@ -440,7 +440,8 @@ class PrivateClassifier(ClassifierMixin, SharedLedger, ABC):
         divided by their sum over the classes. Here p is the softmax of the scores, or the logistic
         function of the score of two classes, and e the indicator of a class. Minimisers of the
         logistic loss have p itself. After a selection for a small table every prediction is about
-        equally sure. With class weights probabilities are those of a weighted population.
+        equally sure, by what the fit has counted (see `certainty_`). With class weights
+        probabilities are those of a weighted population.
 
         Parameters
         ----------
