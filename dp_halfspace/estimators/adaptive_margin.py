@@ -52,7 +52,7 @@ class AdaptiveMarginClassifier(DefaultStepsClassifier):
         and ``n epsilon`` below 120 times the root of the number of columns (for pure DP 1500), it
         is an exponential mechanism over a public list of classifiers, or two of them in sequence,
         which spend no delta; with ``n epsilon`` of 200 or more, equal class weights and no `prior`,
-        5 to 15 % of the budget count the errors of the selected one, for its probabilities.
+        5 to 10 % of the budget count the errors of the selected one, for its probabilities.
         ``"objective_perturbation"`` minimises one objective with a random linear term,
         ``"phased_prox"`` makes one pass of proximal steps (two classes), and ``"noisy_sgd"`` takes
         the published ``n^2 - 1`` steps on single records that are drawn in secret (two classes, at

@@ -12,7 +12,11 @@ import pytest
 from sklearn.base import clone
 from threadpoolctl import threadpool_info, threadpool_limits
 
-from dp_halfspace import AdaptiveMarginClassifier, PrivateAUCClassifier
+from dp_halfspace import (
+    AdaptiveMarginClassifier,
+    PrivateAUCClassifier,
+    PrivateKernelClassifier,
+)
 from dp_halfspace.audit import replay
 from dp_halfspace.audit.white_box import HONEST, History, make_fit
 from dp_halfspace.engine import linear
@@ -114,9 +118,11 @@ def pair(estimator, X, y, row, other):
 
 
 def rounded(estimator):
-    """How far an order of the records may move a value: estimated scales are in float32."""
-    is_default = isinstance(estimator, AdaptiveMarginClassifier | PrivateAUCClassifier)
-    return 1e-3 if is_default and estimator is not UNSCALED else ROUNDED
+    """How far an order of the records may move a value: features and scaled rows are in float32."""
+    single = AdaptiveMarginClassifier, PrivateAUCClassifier, PrivateKernelClassifier, Table
+    of_search = getattr(estimator, "estimator", estimator)
+    is_single = isinstance(of_search, single) and estimator is not UNSCALED
+    return 1e-3 if is_single else ROUNDED
 
 
 # From an estimator and a data set to a pair of them, and how far its values may be apart.
@@ -134,7 +140,9 @@ def attacked(estimator, attack, n=400):
     first, second, most = ATTACKS[attack](estimator, *records(n))
     with threadpool_limits(2):
         result = replay(estimator, *first, *second, n_histories=2, random_state=1)
-    return max(release.ratio for release in result.releases) / most, result.findings
+    # A perturbed minimiser has no value with noise added: findings are all that is compared.
+    largest = max((release.ratio for release in result.releases), default=0.0)
+    return largest / most, result.findings
 
 
 @pytest.mark.sampled(5)
@@ -171,7 +179,7 @@ def apart_by_threads(estimator):
 
     history = History(0, limited, HONEST, *data)
     history.run()
-    return max(d / s for _, d, s in history.compare_releases())
+    return max((d / s for _, d, s in history.compare_releases()), default=0.0)
 
 
 @pytest.mark.sampled(5)
@@ -200,15 +208,15 @@ def lengths_of_float32(patch):
 
 
 def coarse_with_two_threads(patch):
-    """Planted: products that are rounded to three digits by two threads, and no guard."""
-    honest = Rows.fused_adjoint
+    """Planted: sums that are rounded to three digits by two threads, and no guard."""
+    honest = float32_rows.Float32Rows.fused_adjoint
 
-    def rough(self, w, coefficients):
-        total = honest(self, w, coefficients)
+    def rough(self, w, slopes):
+        total = honest(self, w, slopes)
         is_alone = max(i["num_threads"] for i in threadpool_info() if i["user_api"] == "blas") == 1
         return total if is_alone else np.array([float(f"{x:.2e}") for x in total])
 
-    patch.setattr(Rows, "fused_adjoint", rough)
+    patch.setattr(float32_rows.Float32Rows, "fused_adjoint", rough)
 
 
 DEFAULT = PATHS["AdaptiveMarginClassifier-"]
