@@ -48,7 +48,7 @@ LINEAR = (
 )
 FEATURES = (
     ("estimators/kernel.py", "_TERMS", "2", "5"),
-    ("engine/features.py", "_JOINT_PAY", "300.0", "1e9"),
+    ("engine/features.py", "_JOINT_PAY", "1000.0", "1e9"),
     ("engine/moment.py", "_WIDER", "1.0", "1e9"),
 )
 

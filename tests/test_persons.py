@@ -212,7 +212,7 @@ def test_planted_bug_rows_that_weigh_one_are_seen(monkeypatch, name):
 DECIDING = {
     "scales": ({}, 300, 20),
     "scales of a table": ({"schema": {str(j): [-3, 3] for j in range(20)}}, 300, 20),
-    "joint features of a table": ({"schema": {"0": [-3, 3], "1": [-3, 3]}}, 3000, 2),
+    "joint features of a table": ({"schema": {"0": [-3, 3], "1": [-3, 3]}}, 1000, 2),
 }
 
 
