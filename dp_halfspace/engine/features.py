@@ -37,7 +37,7 @@ _CHUNK_ENTRIES = 2**20
 _SCALES_PAY = 7.0
 # Value of n mu for each column, all of which are numbers, from which on features of all columns
 # together gain more than their noise costs; and their number.
-_JOINT_PAY = 300.0
+_JOINT_PAY = 500.0
 _N_JOINT = 192
 # Number of directions that whitening distinguishes then.
 _JOINT_DIRECTIONS = 30.0

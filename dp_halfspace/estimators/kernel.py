@@ -103,7 +103,7 @@ class PrivateKernelClassifier(DefaultStepsClassifier):
         For tables, ``"auto"`` or ``"additive"``. ``"additive"`` takes the columns and cosines of
         each column: the score is then a sum of one curve for each column
         (:class:`~dp_halfspace.inspection.EffectsDisplay`). ``"auto"`` adds Fourier features of all
-        columns with ``n mu`` of at least 300 for each column, and shortens rows far from the mean
+        columns with ``n mu`` of at least 500 for each column, and shortens rows far from the mean
         when it scores them. The other kernels use random features alone: ``"rbf"``,
         ``"laplacian"``, ``"matern"`` (see :class:`~dp_halfspace.projection.Spectrum`) or
         ``"polynomial"``, ``(<x, z> / length_scale^2 + coef0)^degree``.
