@@ -2998,6 +2998,12 @@ MUTANTS = [
             "pass",
             "test_scores_of_long_rows_are_those_of_shortened_images",
         ),
+        (
+            "RowClip.shorten",
+            "part *= clip_scales(part, self.norm)[:, None]",
+            "pass",
+            "test_scores_of_long_rows_are_those_of_shortened_images",
+        ),
     ),
     *of(
         "selection/small_tables.py",

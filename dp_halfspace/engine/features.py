@@ -35,9 +35,9 @@ _CHUNK_ENTRIES = 2**20
 # Value of n mu for each column of numbers from which on scales are also estimated where a scale is
 # stated: a range, whose ends rare values may determine, or the norm of a row.
 _SCALES_PAY = 7.0
-# Value of n mu for each column, all of which are numbers, from which on features of all columns
-# together gain more than their noise costs; and their number.
-_JOINT_PAY = 500.0
+# Value of n mu for each feature from which on features of all columns of numbers together gain more
+# than their noise costs; and their number.
+_JOINT_PAY = 22.0
 _N_JOINT = 192
 # Number of directions that whitening distinguishes then.
 _JOINT_DIRECTIONS = 30.0
@@ -58,7 +58,8 @@ def joint_features(
     """
     most = min(limits[0], limits[1] // (4 * n_samples)) - columns.n_components
     size, n_curved = min(_N_JOINT, most) // 2, columns.n_features_in - columns.n_plain
-    if n_samples * mu < _JOINT_PAY * n_curved or n_curved < 2 or size < 1:
+    n_features = columns.n_components + 2 * size
+    if n_samples * mu < _JOINT_PAY * n_features or n_curved < 2 or size < 1:
         return columns
     from dp_halfspace.projection.features import draw_additive  # noqa: PLC0415
 
@@ -103,10 +104,15 @@ class Features:
         return int(self.feature_map.n_components)
 
     @property
+    def n_joint(self) -> int:
+        """Number of features of all columns together, which come last."""
+        fourier = getattr(self.feature_map, "fourier", None)
+        return 0 if fourier is None else int(fourier.n_components)
+
+    @property
     def n_directions(self) -> float:
         """Number of directions that whitening distinguishes, larger with joint features."""
-        has_joint = getattr(self.feature_map, "fourier", None) is not None
-        return _JOINT_DIRECTIONS if has_joint else DIRECTIONS
+        return _JOINT_DIRECTIONS if self.n_joint else DIRECTIONS
 
     def with_released(self, found: ColumnScales | None) -> Features:
         """Return the features with the released scales of the columns that are estimated."""

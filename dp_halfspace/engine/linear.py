@@ -55,7 +55,7 @@ from dp_halfspace.engine.scales import (
     in_column_scales,
     plan_column_scales,
 )
-from dp_halfspace.engine.standard_errors import standard_errors
+from dp_halfspace.engine.standard_errors import standard_errors, step_errors
 from dp_halfspace.engine.steps import (
     N_AVERAGED,
     N_STEPS,
@@ -610,6 +610,9 @@ def plan_features(
 def model_of(plan: LinearFit, known: Known) -> Fitted:
     """Return the coefficients for columns in their scales: post-processing."""
     shape, linear_map = plan.shape, plan.linear_map
+    n_joint = 0 if shape.features is None else shape.features.n_joint
+    if n_joint and known.centring is not None:
+        known = replace(known, walk=with_shrunk_joint(shape, known, n_joint))
     average, size = np.atleast_2d(known.released_walk.average.T), shape.n_columns
     intercepts, mapped = np.zeros(len(average)), average
     if known.centring is not None:
@@ -706,9 +709,27 @@ def errors_of(
     if linear_map is not None:
         n_columns = linear_map.n_features_in
     constant = shape.first_constant
-    largest = float(walk.noise_along(np.zeros(1))[0]) / math.hypot(1.0, constant)
+    largest = float(walk.errors_along(np.zeros(1))[0][0]) / math.hypot(1.0, constant)
     coefficients = np.full((n_scores, n_columns), largest / unit)
     return coefficients, np.full(n_scores, largest * constant)
+
+
+def with_shrunk_joint(shape: Shape, known: Known, n_joint: int) -> Walk:
+    """Return the walk with the coefficients of joint features, which come last, shrunk to zero.
+
+    By the positive part of the factor of James and Stein, the share of their sum of squares that
+    neither the noise of the steps nor that of the sample explains: where columns do not act
+    jointly, these features would only carry noise.
+    """
+    walk, centring, weights = known.released_walk, known.released_centring, known.class_weights
+    joint = slice(shape.n_columns - n_joint, shape.n_columns)
+    how = walk, with_shared_trace(centring), known.total, relative_weights(weights)
+    variances = np.square(step_errors(*how)).sum(axis=(0, 1))[:-1]
+    by_noise = float((np.square(centring.directions[joint]) @ variances).sum())
+    found = float(np.square(walk.average[joint]).sum())
+    total = walk.total.copy()
+    total[joint] *= 1.0 - by_noise / found if found > by_noise else 0.0
+    return replace(walk, total=total)
 
 
 def noise_of_features(shape: Shape, known: Known) -> tuple[FloatArray, FloatArray]:
@@ -721,9 +742,13 @@ def noise_of_features(shape: Shape, known: Known) -> tuple[FloatArray, FloatArra
     centring = known.centring
     if centring is None:
         return np.eye(shape.n_columns), errors_of(shape, known, None)[0]
+    weights = relative_weights(known.class_weights)
+    how = known.released_walk, with_shared_trace(centring), known.total, weights, (0.0, 0.0)
+    return centring.directions, standard_errors(*how)[0] / (shape.unit * known.length)
+
+
+def with_shared_trace(centring: Centring) -> Centring:
+    """Return the map with the variance of all directions, also of those that the noise hides."""
     left, stretched = centring.radius**2 - centring.resolved.sum(), np.square(centring.factors)
     shared = centring.resolved + max(left, 0.0) * stretched / stretched.sum()
-    centring = replace(centring, resolved=shared)
-    weights = relative_weights(known.class_weights)
-    how = known.released_walk, centring, known.total, weights, (0.0, 0.0)
-    return centring.directions, standard_errors(*how)[0] / (shape.unit * known.length)
+    return replace(centring, resolved=shared)

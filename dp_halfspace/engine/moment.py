@@ -17,7 +17,7 @@ from scipy.linalg import eigh
 from dp_halfspace._rounding import UP
 from dp_halfspace.privacy.budget import Budget
 from dp_halfspace.privacy.mechanisms import GaussianNoise, L2LaplaceNoise, NoNoise, noise_deviation
-from dp_halfspace.rows.blocks import PLAIN_BLOCKS, FloatArray
+from dp_halfspace.rows.blocks import PLAIN_BLOCKS, FloatArray, clip_scales
 from dp_halfspace.rows.float32_rows import GRAM_GROUP, SINGLE_EPS
 
 # The constant that is appended to rows of norm at most one, before the second moment, and the norm
@@ -89,8 +89,8 @@ class Centring:
         return self.radius / self.length
 
     def feature_clip(self) -> RowClip:
-        """Return the limit for rows of features to be scored."""
-        return RowClip(self.mean, self.whitening, _WIDER_FEATURES * self.radius)
+        """Return the limit for rows of features to be scored, which a fit clips to norm one."""
+        return RowClip(self.mean, self.whitening, _WIDER_FEATURES * self.radius, 1.0)
 
     def row_clip(self, unit: float) -> RowClip:
         """Return the limit for rows of columns to be scored, which a fit divides by `unit`."""
@@ -110,12 +110,14 @@ class RowClip:
     Coefficients were fitted to rows that were clipped so. A longer row gets a score as if it were
     shortened towards the mean: otherwise a few columns far from their centre would outweigh all
     others. The limit is wider than that of the fit, so that hardly any effect of a column turns
-    round in the rows that it shortens.
+    round in the rows that it shortens. Rows are scaled down to a finite `norm` before all of it, as
+    in the fit.
     """
 
     mean: FloatArray
     whitening: FloatArray
     longest: float
+    norm: float = math.inf
 
     def shorten(self, rows: FloatArray) -> None:
         """Shorten long rows towards the mean, in place."""
@@ -123,6 +125,8 @@ class RowClip:
             part = rows[lo : lo + _ROWS_SHORTENED]
             # Squares of small numbers may underflow.
             with np.errstate(under="ignore"):
+                if math.isfinite(self.norm):
+                    part *= clip_scales(part, self.norm)[:, None]
                 part -= self.mean
                 lengths = np.sqrt(np.square(part @ self.whitening).sum(axis=1))
                 part *= (self.longest / np.maximum(lengths, self.longest))[:, None]

@@ -42,18 +42,10 @@ def standard_errors(
     intercepts : FloatArray of shape (n_scores,)
         Standard errors of the intercepts.
     """
-    average = np.atleast_2d(walk.average.T)
     n_columns, length = len(centring.mean), centring.length
-    # Directions that the noise hides may have any curvature; without any, their noise is largest.
-    moment, constant = centring.resolved / length**2, centring.constant / length
-    points = average[:, :n_columns] @ centring.directions
-    means = average[:, n_columns:].sum(axis=1) * constant
-    curvatures = mean_curvatures(means, np.square(points) @ moment, class_weights)
-    along = total * np.multiply.outer(curvatures, np.append(moment, constant**2))
-    found = np.array([walk.noise_along(row) for row in along])
-    if len(average) > 1:
-        # With several classes the mean of the noise over the classes is subtracted.
-        found *= math.sqrt(1.0 - 1.0 / len(average))
+    points = np.atleast_2d(walk.average.T)[:, :n_columns] @ centring.directions
+    found = step_errors(walk, centring, total, class_weights)[0]
+    constant = centring.constant / length
     factors = centring.factors / length
     coefficients = (points * factors) @ centring.directions.T
     # The noise of the constant, of the coefficients at the mean, of the mean, and of the centres.
@@ -62,6 +54,29 @@ def standard_errors(
     of_centres = np.square(coefficients).sum(axis=1)
     squares += of_centres * (centring.mean_error**2 + scale_errors[0] ** 2)
     return found[:, :-1] * factors, np.abs(coefficients) * scale_errors[1], np.sqrt(squares)
+
+
+def step_errors(
+    walk: Walk, centring: Centring, total: float, class_weights: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """Return standard errors of final coefficients by the noise of the steps, and by the sample.
+
+    They are those along the directions of the centring, then of the constant, of shape (n_scores,
+    n_columns + 1); see `standard_errors`.
+    """
+    average = np.atleast_2d(walk.average.T)
+    n_columns, length = len(centring.mean), centring.length
+    # Directions that the noise hides may have any curvature; without any, their noise is largest.
+    moment, constant = centring.resolved / length**2, centring.constant / length
+    points = average[:, :n_columns] @ centring.directions
+    means = average[:, n_columns:].sum(axis=1) * constant
+    curvatures = mean_curvatures(means, np.square(points) @ moment, class_weights)
+    along = total * np.multiply.outer(curvatures, np.append(moment, constant**2))
+    by_noise, by_sample = map(np.array, zip(*map(walk.errors_along, along), strict=True))
+    if len(average) > 1:
+        # With several classes the mean of the noise over the classes is subtracted.
+        by_noise *= math.sqrt(1.0 - 1.0 / len(average))
+    return by_noise, by_sample
 
 
 def mean_curvatures(

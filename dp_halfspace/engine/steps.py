@@ -84,11 +84,12 @@ class Walk:
         total = self.total + point if counts else self.total
         return replace(self, point=point, velocity=velocity, total=total, step=self.step + 1)
 
-    def noise_along(self, curvatures: FloatArray) -> FloatArray:
-        """Return the standard deviations of the average by the noise of the steps.
+    def errors_along(self, curvatures: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return standard deviations of the average by the noise of the steps, and by the sample.
 
-        They are those along directions in which the sum of losses has these second derivatives: the
-        root sum of squares of the responses to the noise of every step.
+        They are those along directions in which the sum of losses has these second derivatives,
+        which are also about the variances of its slope over samples. The noise of every step has a
+        response of its own, the slope of the sample that of all steps.
         """
         velocity, point = np.full_like(curvatures, self.size), np.full_like(curvatures, self.size)
         responses = [np.zeros_like(curvatures), point]
@@ -101,7 +102,8 @@ class Walk:
         sums, step = np.cumsum(responses, axis=0), np.arange(N_STEPS)
         first = np.maximum(N_STEPS - self.n_averaged - step, 0)
         each = (sums[N_STEPS - step] - sums[first]) / self.n_averaged
-        return np.asarray(self.deviation * np.sqrt(np.square(each).sum(axis=0)))
+        by_noise = self.deviation * np.sqrt(np.square(each).sum(axis=0))
+        return by_noise, np.sqrt(curvatures) * np.abs(each.sum(axis=0))
 
 
 def ball(shape: tuple[int, ...]) -> float:

@@ -76,7 +76,8 @@ def to_onnx(model: Any) -> Any:
         rows = graph.apply("Clip", rows, -feature_map.clip, feature_map.clip)
     if (row_clip := getattr(parts.model, "row_clip_", None)) is not None:
         mean, whitening = row_clip.mean * norm, row_clip.whitening / norm
-        rows = graph.shortened(rows, replace(row_clip, mean=mean, whitening=whitening))
+        limit = replace(row_clip, mean=mean, whitening=whitening, norm=row_clip.norm * norm)
+        rows = graph.shortened(rows, limit)
     scores = graph.apply("MatMul", rows, parts.coefficients.T)
     scores = graph.apply("Add", scores, parts.intercepts)
     lengths = getattr(parts.model, "row_lengths_", None)
@@ -149,6 +150,8 @@ class _Graph:
 
     def shortened(self, rows: str, limit: RowClip) -> str:
         """Shorten long rows towards the mean, see `RowClip`."""
+        if math.isfinite(limit.norm):
+            rows = self.clipped(rows, limit.norm)
         centred = self.apply("Sub", rows, limit.mean)
         images = self.apply("MatMul", centred, limit.whitening)
         lengths = self.apply("Max", self.apply("Sqrt", self.sum_of_squares(images)), limit.longest)

@@ -168,7 +168,11 @@ def test_scores_of_long_rows_are_those_of_shortened_images():
     centring = Centring(mean, 0.0, np.eye(size), np.ones(size), none, root, 1.5, 1.0)
     weights = RNG.normal(size=(2, size))
     rows = RNG.normal(size=(50, size)) * RNG.uniform(0.1, 4.0, size=(50, 1))
-    images = (rows - mean) @ root
+    # Features are scaled down to norm one first, as in the fit.
+    norms = np.linalg.norm(rows, axis=1)
+    assert (norms > 1.0).any()
+    assert (norms < 1.0).any()
+    images = (rows / np.maximum(norms, 1.0)[:, None] - mean) @ root
     lengths = np.linalg.norm(images, axis=1)
     assert (lengths > 1.8).any()
     assert (lengths < 1.8).any()
@@ -178,6 +182,7 @@ def test_scores_of_long_rows_are_those_of_shortened_images():
     shortened = rows.copy()
     centring.feature_clip().shorten(shortened)
     assert_allclose((shortened - mean) @ coefficients.T, expected, atol=1e-12)
+    lengths = np.linalg.norm((rows - mean) @ root, axis=1)
     shortened, factors = rows / 2.0, np.minimum(1.0, 2.25 / lengths)[:, None]
     centring.row_clip(0.5).shorten(shortened)
     assert_allclose(shortened, (mean + (rows - mean) * factors) / 2.0, atol=1e-12)
@@ -187,8 +192,9 @@ def test_many_records_pay_for_scales_and_joint_features():
     assert scales_pay(281, 4, 0.1)
     assert not scales_pay(279, 4, 0.1)
     drawn = AdditiveMap(2, 3)
-    assert joint_features(drawn, 1000, 1.0, (500, 10**9), 0).n_components == 6 + 192
-    assert joint_features(drawn, 999, 1.0, (500, 10**9), 0) is drawn
+    # Of 198 features, 22 for each.
+    assert joint_features(drawn, 4356, 1.0, (500, 10**9), 0).n_components == 6 + 192
+    assert joint_features(drawn, 4355, 1.0, (500, 10**9), 0) is drawn
     assert joint_features(drawn, 2000, 1.0, (56, 10**9), 0).n_components == 6 + 50
     assert joint_features(drawn, 2000, 1.0, (500, 4 * 2000 * 36), 0).n_components == 6 + 30
-    assert joint_features(AdditiveMap(1, 3), 2000, 1.0, (500, 10**9), 0).fourier is None
+    assert joint_features(AdditiveMap(1, 3), 9000, 1.0, (500, 10**9), 0).fourier is None

@@ -5,7 +5,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from dp_halfspace import AdaptiveMarginClassifier
+from dp_halfspace import AdaptiveMarginClassifier, PrivateKernelClassifier
+from dp_halfspace.engine import linear
 from dp_halfspace.engine.standard_errors import mean_curvatures
 from dp_halfspace.engine.steps import N_STEPS, first_walk
 from dp_halfspace.inspection import natural_coefficients
@@ -29,7 +30,11 @@ def test_the_noise_of_the_average_is_that_of_linear_steps(n_averaged):
         noise = np.zeros((N_STEPS, 4))
         noise[step] = 1e-6
         squares += np.square(linear_average(walk, curvatures, noise) / 1e-6)
-    np.testing.assert_allclose(walk.noise_along(curvatures), walk.deviation * np.sqrt(squares))
+    by_noise, by_sample = walk.errors_along(curvatures)
+    np.testing.assert_allclose(by_noise, walk.deviation * np.sqrt(squares))
+    # The slope of a sample is in every step, with about the curvature for its variance.
+    drift = linear_average(walk, curvatures, np.full((N_STEPS, 4), 1e-6)) / 1e-6
+    np.testing.assert_allclose(by_sample, np.sqrt(curvatures) * np.abs(drift))
 
 
 def test_mean_curvatures_are_those_of_the_clipped_loss():
@@ -92,3 +97,32 @@ def test_errors_have_the_shapes_of_what_they_are_of():
         assert model.coef_std_error_.shape == model.coef_.shape
         assert model.intercept_std_error_.shape == model.intercept_.shape
         assert (model.coef_std_error_ > 0.0).all()
+
+
+def joint_factors(labels_of, monkeypatch):
+    """Factors by which the coefficients of joint features are shrunk, over fits."""
+    X, found = np.random.default_rng(3).uniform(-1.0, 1.0, size=(9000, 2)), []
+    honest = linear.with_shrunk_joint
+
+    def watched(shape, known, n_joint):
+        walk = honest(shape, known, n_joint)
+        before, after = known.released_walk.total[6:-1], walk.total[6:-1]
+        assert len(before) == n_joint == 192
+        np.testing.assert_array_equal(walk.total[:6], known.released_walk.total[:6])
+        found.append(np.linalg.norm(after) / np.linalg.norm(before))
+        return walk
+
+    monkeypatch.setattr(linear, "with_shrunk_joint", watched)
+    model, y = PrivateKernelClassifier(epsilon=4.0), (labels_of(X) > 0).astype(int)
+    for seed in range(3):
+        fitted(model, X, y, classes=[0, 1], random_state=seed)
+    return np.array(found)
+
+
+def test_joint_features_are_shrunk_where_columns_do_not_act_jointly(monkeypatch):
+    """Of labels that no feature explains, their coefficients are noise of steps and sample."""
+    coins = np.random.default_rng(4).normal(size=9000)
+    product = joint_factors(lambda X: X[:, 0] * X[:, 1], monkeypatch)
+    nothing = joint_factors(lambda X: coins, monkeypatch)
+    assert product.min() > 0.85
+    assert nothing.max() < 0.75
