@@ -67,9 +67,9 @@ VARIANTS: dict[str, list[dict[str, Any]]] = {
         {},
         {"delta": 0.0, "threshold_share": 0.1},
         {"mechanism": "objective"},
-        {"mechanism": "objective", "loss": "huber", "delta": 0.0},
+        {"mechanism": "objective", "delta": 0.0},
         {"mechanism": "output", "loss": "squared"},
-        {"mechanism": "output", "loss": "squared_hinge", "delta": 0.0},
+        {"mechanism": "output", "delta": 0.0},
     ],
     "PrivateKernelClassifier": [
         {"data_norm": None},

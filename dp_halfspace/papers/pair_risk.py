@@ -19,7 +19,6 @@ from dp_halfspace.optim.losses import Loss
 from dp_halfspace.optim.risks import Risk, SlopeBounds, Task, Vertices, minimiser_radius
 from dp_halfspace.papers.pair_objective import (
     PAIR_BLOCK,
-    PAIRWISE_LOSSES,
     PairwiseObjective,
     logistic_rounding,
 )
@@ -57,10 +56,6 @@ class PairRisk(Risk):
     normaliser: float
 
     pairwise: ClassVar[bool] = True
-
-    def __post_init__(self) -> None:
-        if self.loss.name not in PAIRWISE_LOSSES:
-            raise ValueError(f"the loss of pairs must be one of {PAIRWISE_LOSSES}")
 
     @property
     def perturbable(self) -> bool:
@@ -177,12 +172,10 @@ class PairRisk(Risk):
         It is that of interpolation and rounding at exact scores of at most `largest_margin`:
         ``pairwise.md``, Theorems 3 and 4.
         """
-        loss, n = self.loss, self.n_samples
-        if loss.name == "logistic":
+        n = self.n_samples
+        if self.loss.name == "logistic":
             return logistic_rounding(n)
         sums = PAIR_BLOCK + -(-n // PAIR_BLOCK) + 8
-        if math.isfinite(loss.lipschitz):
-            return (2.0 * sums + 4.0 * loss.smoothness * (largest_margin + 3.0)) * EPS * 1.01
         return 8.0 * sums * (largest_margin + 1.0) * EPS * 1.01
 
     def noise_cost(self, variance: float) -> float:

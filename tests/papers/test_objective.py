@@ -567,7 +567,7 @@ CASES = [
     {"loss": HUBER, "weights": np.array([1.0, 5.0]), "ridge": 1e-9},
     {"make": pairs, "ridge": 0.2, "epsilon": 2.0},
     {"make": pairs, "ridge": 0.2, "delta": 0.0},
-    {"make": pairs, "loss": HUBER, "ridge": 1e-9},
+    {"make": pairs, "ridge": 1e-9},
 ]
 KINDS = [{}, {"k": 3}, {"loss": HUBER, "k": 3}, {"make": pairs, "ridge": 0.2}]
 every_kind = pytest.mark.parametrize("params", KINDS, ids=["margin", "classes", "stacked", "pairs"])

@@ -65,7 +65,7 @@ def test_the_solver_is_asked_for_what_the_noise_allows_for(monkeypatch, plan_one
     assert asked == [right] * risk.n_stacked
 
 
-@by_loss
+@pytest.mark.parametrize("loss", [LOGISTIC, SQUARED], ids=lambda loss: loss.name)
 def test_without_noise_it_is_the_minimiser_over_all_pairs(loss):
     rng = np.random.default_rng(0)
     X, positive = rng.uniform(-0.4, 0.4, (60, 3)), rng.random(60) < 0.3
