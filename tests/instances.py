@@ -43,7 +43,7 @@ VARIANTS: dict[str, list[dict[str, Any]]] = {
         {"rows": "clipped"},
         {"loss": "logistic", "rows": "clipped", "delta": 0.0},
         {"loss": "huber_hinge"},
-        {"loss": "smoothed_hinge", "preconditioner": False, "delta": 0.0},
+        {"loss": "huber_hinge", "preconditioner": False, "delta": 0.0},
         {"alpha": 0.5},
     ],
     "OutputPerturbationClassifier": [
@@ -52,7 +52,7 @@ VARIANTS: dict[str, list[dict[str, Any]]] = {
         {"preconditioner": False},
         {"delta": 0.0},
         {"loss": "huber_hinge"},
-        {"loss": "smoothed_hinge", "delta": 0.0},
+        {"loss": "huber_hinge", "delta": 0.0},
         {"loss": "hinge"},
         {"loss": "squared_hinge"},
         {"loss": "squared"},
@@ -76,7 +76,7 @@ VARIANTS: dict[str, list[dict[str, Any]]] = {
         {},
         {"kernel": "additive", "n_components": 600},
         {"kernel": "rbf"},
-        {"kernel": "matern", "length_scale": 2.0, "n_components": 101, "cache_size": 0.0},
+        {"kernel": "rbf", "length_scale": 2.0, "n_components": 101, "cache_size": 0.0},
         {"kernel": "polynomial", "degree": 2, "n_components": 64},
         {"kernel": "rbf", "delta": 0.0, "n_components": 64},
         {"kernel": "additive", "delta": 0.0},
@@ -89,7 +89,7 @@ VARIANTS: dict[str, list[dict[str, Any]]] = {
         {"data_norm": None},
         {},
         {"n_stages": 1},
-        {"directions": "lattice", "projection": "rademacher", "n_components": 5},
+        {"projection": "rademacher", "n_components": 5},
         {"n_stages": 3, "n_directions": 5000},
         {"margin": 0.3, "n_stages": 2, "n_directions": 2000},
     ],
@@ -143,7 +143,7 @@ _SMALLEST_BUDGET = {"PureNetworkClassifier": 20.0}
 SHOWN = {
     "loss", "delta", "alpha", "rows", "data_norm", "fit_intercept", "solver", "margin", "selection",
     "mechanism", "threshold", "kernel", "preconditioner", "cache_size", "projection",
-    "directions", "n_stages", "n_hidden", "tilt", "adversary_radius", "adversary_norm",
+    "n_stages", "n_hidden", "tilt", "adversary_radius", "adversary_norm",
 }  # fmt: skip
 
 # Tables of strings and missing values have common tests of their own,

@@ -137,7 +137,7 @@ def ends(kind):
     if "tilt" in kind._parameter_constraints:
         yield from ({"tilt": tilt} for tilt in (1e-50, 1e3, 1e50))
         weights = {0: 1.0, 1: 1e50}
-        for loss in ("hinge", "squared", "squared_hinge", "huber_hinge", "smoothed_hinge"):
+        for loss in ("hinge", "squared", "squared_hinge", "huber_hinge"):
             yield {"loss": loss, "alpha": 1e-50, "class_weight": weights}
     if "adversary_radius" in kind._parameter_constraints:
         yield from ({"adversary_radius": radius} for radius in (1e-50, 1 - 1e-9))

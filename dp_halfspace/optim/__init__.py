@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from dp_halfspace.optim.losses import get_loss as get_loss
     from dp_halfspace.optim.losses import huber_hinge as huber_hinge
     from dp_halfspace.optim.losses import shifted_logistic as shifted_logistic
-    from dp_halfspace.optim.losses import smoothed_hinge as smoothed_hinge
     from dp_halfspace.optim.losses import softmax_diameter as softmax_diameter
     from dp_halfspace.optim.objectives import Adversary as Adversary
     from dp_halfspace.optim.objectives import MarginObjective as MarginObjective
@@ -42,7 +41,6 @@ _HOMES = {
         "get_loss",
         "huber_hinge",
         "shifted_logistic",
-        "smoothed_hinge",
         "softmax_diameter",
     ),
     "dp_halfspace.optim.objectives": (

@@ -5,12 +5,10 @@ from typing import TYPE_CHECKING
 from dp_halfspace._lazy import lazy_names
 
 if TYPE_CHECKING:
-    from dp_halfspace.projection.features import KERNELS as KERNELS
     from dp_halfspace.projection.features import AdditiveMap as AdditiveMap
     from dp_halfspace.projection.features import FeatureMap as FeatureMap
     from dp_halfspace.projection.features import FourierMap as FourierMap
     from dp_halfspace.projection.features import ProjectedFeatures as ProjectedFeatures
-    from dp_halfspace.projection.features import Spectrum as Spectrum
     from dp_halfspace.projection.features import TensorSketchMap as TensorSketchMap
     from dp_halfspace.projection.features import draw_additive as draw_additive
     from dp_halfspace.projection.features import draw_fourier as draw_fourier
@@ -29,12 +27,10 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "dp_halfspace.projection.features": (
-        "KERNELS",
         "AdditiveMap",
         "FeatureMap",
         "FourierMap",
         "ProjectedFeatures",
-        "Spectrum",
         "TensorSketchMap",
         "draw_additive",
         "draw_fourier",

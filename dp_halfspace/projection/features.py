@@ -4,8 +4,7 @@ A feature map is drawn from public randomness and maps every row independently. 
 that the caller has divided by their public scale, and its output has type float32.
 
 By Bochner's theorem a continuous kernel ``k(x - z)`` with ``k(0) = 1`` is the mean of ``cos(<w, x -
-z>)`` over a probability distribution of ``w``. For the kernels in `KERNELS` this distribution is
-easy to sample.
+z>)`` over a probability distribution of ``w``, which is normal for the Gaussian kernel.
 """
 
 from __future__ import annotations
@@ -30,55 +29,6 @@ from dp_halfspace.projection.linear import (
     to_dense,
     within_unit_ball,
 )
-
-KERNELS = ("rbf", "laplacian", "matern")
-
-
-@dataclass(frozen=True, slots=True)
-class Spectrum:
-    r"""A kernel of length scale one.
-
-    Parameters
-    ----------
-    kernel : str
-        One of `KERNELS`. With :math:`\Delta` the difference of two points:
-        ``"rbf"`` is :math:`\exp(-\|\Delta\|^2/2)`, ``"laplacian"``
-        :math:`\exp(-\|\Delta\|_1)` and ``"matern"`` scikit-learn's Matern kernel.
-    nu : float, default=1.5
-        Smoothness of ``"matern"``.
-
-    References
-    ----------
-    .. [1] A. Rahimi, B. Recht. Random features for large-scale kernel machines. NIPS 2007.
-    .. [2] C. E. Rasmussen, C. K. I. Williams. Gaussian processes for machine learning,
-       chapter 4. MIT Press, 2006.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from dp_halfspace.projection.features import Spectrum
-    >>> Spectrum("laplacian").frequencies(3, 5, np.random.default_rng(0)).shape
-    (3, 5)
-    """
-
-    kernel: str
-    nu: float = 1.5
-
-    def __post_init__(self) -> None:
-        if self.kernel not in KERNELS:
-            raise ValueError(f"kernel must be one of {KERNELS}; got {self.kernel!r}.")
-
-    def frequencies(self, n_features: int, size: int, rng: np.random.Generator) -> FloatArray:
-        """Draw independent frequencies, as an array of shape (n_features, size)."""
-        shape = (n_features, size)
-        if self.kernel == "laplacian":
-            return np.asarray(rng.standard_cauchy(shape))
-        if self.kernel == "rbf":
-            return rng.standard_normal(shape)
-        # A multivariate t distribution, drawn as a scale mixture of Gaussian frequencies.
-        factors = np.sqrt(2.0 * self.nu / rng.chisquare(2.0 * self.nu, size))
-        return np.asarray(rng.standard_normal(shape) * factors)
-
 
 # Number of rows that are mapped at a time.
 _MAPPED_ROWS = 1024
@@ -165,17 +115,12 @@ class FourierMap:
 
 
 def draw_fourier(
-    spectrum: Spectrum,
-    n_features: int,
-    length_scales: NDArray[np.float64],
-    rng: np.random.Generator,
+    n_features: int, length_scales: NDArray[np.float64], rng: np.random.Generator
 ) -> FourierMap:
-    r"""Draw random Fourier features.
+    r"""Draw random Fourier features of the Gaussian kernel, :math:`\exp(-\|\Delta\|^2/2\ell^2)`.
 
     Parameters
     ----------
-    spectrum : Spectrum
-        The kernel.
     n_features : int
     length_scales : ndarray of shape (n_components / 2,)
         Public length scale of each frequency, positive. With several, the kernel is the mean
@@ -195,15 +140,16 @@ def draw_fourier(
 
     References
     ----------
-    R. Bassily, M. Mohri, A. T. Suresh. Differentially private learning with margin guarantees.
-    NeurIPS 2022, equation 2.
+    A. Rahimi, B. Recht. Random features for large-scale kernel machines. NIPS 2007. R. Bassily,
+    M. Mohri, A. T. Suresh. Differentially private learning with margin guarantees. NeurIPS 2022,
+    equation 2.
 
     Examples
     --------
     >>> import numpy as np
-    >>> from dp_halfspace.projection import Spectrum, draw_fourier
+    >>> from dp_halfspace.projection import draw_fourier
     >>> scales = np.full(2000, 0.5)
-    >>> psi = draw_fourier(Spectrum("rbf"), 3, scales, np.random.default_rng(0))
+    >>> psi = draw_fourier(3, scales, np.random.default_rng(0))
     >>> u, v = psi.apply(np.array([[0.1, 0.2, 0.3], [0.1, 0.7, 0.3]]))
     >>> bool(abs(u @ v - np.exp(-0.5)) < 0.05)
     True
@@ -218,7 +164,7 @@ def draw_fourier(
         f"a map of {n_features} columns to {2 * scales.size} random Fourier features",
         "use fewer features or columns",
     )
-    turns = spectrum.frequencies(n_features, scales.size, rng) / (2.0 * math.pi * scales)
+    turns = rng.standard_normal((n_features, scales.size)) / (2.0 * math.pi * scales)
     return FourierMap(np.clip(turns, -_LARGEST_FREQUENCY, _LARGEST_FREQUENCY).astype(np.float32))
 
 
@@ -355,7 +301,7 @@ def draw_additive(
     fourier = None
     if n_fourier:
         scales = np.full(n_fourier // 2, _JOINT_SCALE * math.sqrt(n_features))
-        fourier = draw_fourier(Spectrum("rbf"), n_features, scales, rng)
+        fourier = draw_fourier(n_features, scales, rng)
     return AdditiveMap(n_features, checked_size("n_terms", n_terms), fourier)
 
 

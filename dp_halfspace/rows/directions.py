@@ -172,7 +172,7 @@ class DirectionStream:
     directions are uniform on the sphere; this suits rows after a random projection, whose columns
     have no meaning. Otherwise directions with few nonzero columns, and with equal signs, are more
     frequent. With a released `centre`, directions are at most `radius` from its unit vector before
-    they are normalised. `largest_entry` is that of a lattice, and 0 for random directions.
+    they are normalised.
     """
 
     n_columns: int
@@ -182,7 +182,6 @@ class DirectionStream:
     spherical: bool = False
     centre: FloatArray | None = None
     radius: float = 0.0
-    largest_entry: int = 0
 
     @property
     def paired(self) -> bool:
@@ -197,8 +196,6 @@ class DirectionStream:
     @property
     def _n_drawn(self) -> int:
         """Number of directions that are divided into blocks."""
-        if self.largest_entry:
-            return int((2 * self.largest_entry + 1) ** self.n_columns - 1) // 2
         return -(-self.n_directions // 2) if self.paired else self.n_directions
 
     @property
@@ -213,13 +210,10 @@ class DirectionStream:
     def block(self, number: int) -> NDArray[np.float32]:
         """Return one block of directions as columns; repeated calls return the same block.
 
-        The entries are integers, and norms are at most 2047. A block is empty if its part of a
-        lattice contains only multiples of other points.
+        The entries are integers, and norms are at most 2047.
         """
         lo = number * self._block_columns
         hi = min(lo + self._block_columns, self._n_drawn)
-        if self.largest_entry:
-            return _lattice(lo, hi, self.n_columns, self.largest_entry)
         source = np.random.SeedSequence(self.seed, spawn_key=(number,))
         rng = np.random.Generator(np.random.PCG64(source))
         normal = rng.standard_normal((self.n_columns, hi - lo), dtype=np.float32)
@@ -277,34 +271,6 @@ def unit_length(columns: NDArray[np.floating]) -> FloatArray:
 def integer_norm(largest: int, n_columns: int) -> float:
     """Return a norm that rounding to integers raises to at most `largest`."""
     return max(largest - 1.0 - math.sqrt(n_columns) / 2.0, 0.0)
-
-
-def lattice_entry(n_columns: int, n_directions: int) -> int:
-    """Return the largest ``m`` such that ``{-m, ..., m}^n_columns`` has at most `n_directions`."""
-    # The norm of a lattice point must not exceed the largest norm of a direction.
-    most = int(_DIRECTION_NORM / math.sqrt(n_columns))
-    largest_entry = 0
-    # The first test avoids computing a huge power.
-    while (
-        largest_entry < most
-        and n_columns < 64
-        and (2 * largest_entry + 3) ** n_columns <= n_directions
-    ):
-        largest_entry += 1
-    return largest_entry
-
-
-def _lattice(lo: int, hi: int, n_columns: int, largest_entry: int) -> NDArray[np.float32]:
-    """Return those lattice points `lo` to `hi` after the origin that come first on their ray."""
-    base = 2 * largest_entry + 1
-    # A point is a number in this base, the highest digit first. After the middle of the list, the
-    # first nonzero entry is positive.
-    rest = np.arange(lo, hi, dtype=np.int64) + (base**n_columns - 1) // 2 + 1
-    points = np.empty((n_columns, hi - lo), dtype=np.int64)
-    for j in range(n_columns - 1, -1, -1):
-        rest, points[j] = np.divmod(rest, base)
-    points -= largest_entry
-    return points[:, np.gcd.reduce(points, axis=0) == 1].astype(np.float32)
 
 
 IntArray: TypeAlias = NDArray[np.int64]

@@ -97,7 +97,6 @@ OWN = {
         (THREE, "Only binary"),
         *(({"delta": v}, "delta") for v in (1e-6, "auto")),
         *(({"n_directions": v}, "n_directions") for v in (10**6 + 1, 1)),
-        ({"directions": "lattice", "projection": None}, "n_directions"),
     ],
     "PureNetworkClassifier": [
         *(
