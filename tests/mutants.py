@@ -1187,8 +1187,8 @@ MUTANTS = [
         "tests/papers/test_single_records.py",
         (
             "plan_single_records",
-            "2.0 * _LENGTH",
-            "_LENGTH",
+            "2.0 * FAR_UP",
+            "FAR_UP",
             "test_values_of_neighbours_differ_in_one_row_by_the_sensitivity_at_most",
         ),
         (
@@ -1209,7 +1209,7 @@ MUTANTS = [
         "tests/audit/test_stated_sensitivities.py",
         (
             "plan_single_records",
-            "2.0 * _LENGTH",
+            "2.0 * FAR_UP",
             "2.0",
             "test_two_records_pull_by_rows_that_are_two_apart_and_their_roundings",
         ),
@@ -5549,7 +5549,7 @@ MUTANTS = [
         ),
         (
             "gaussian_terms",
-            "max(a, _LEAST_WEIGHT)",
+            "max(a, TINY)",
             "a",
             "test_a_product_of_profiles_is_rounded_up",
         ),
@@ -5919,9 +5919,9 @@ MUTANTS = [
         "privacy/noise.py",
         "tests/privacy/test_noise.py",
         (
-            "",
-            "_NEAR = 2.0**51",
-            "_NEAR = 2.0**53",
+            "add_noise",
+            "(_CLIP_STEPS / 2.0) ** 2",
+            "(2.0 * _CLIP_STEPS) ** 2",
             "test_values_and_releases_are_clipped_to_where_all_multiples_of_the_grid_are_floats",
         ),
         (
@@ -6039,7 +6039,7 @@ MUTANTS = [
         ),
         (
             "PLD._on_lattice",
-            "self.error + terms * _ULP",
+            "self.error + terms * 2.0 * EPS",
             "self.error",
             "test_every_rounding_has_its_share_of_the_stated_error",
         ),
@@ -6069,7 +6069,7 @@ MUTANTS = [
         ),
         (
             "_convolution",
-            "(min(len(a), len(b)) + 4) * _ULP",
+            "(min(len(a), len(b)) + 4) * 2.0 * EPS",
             "0.0",
             "test_every_rounding_has_its_share_of_the_stated_error",
         ),

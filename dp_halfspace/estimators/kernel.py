@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.utils.validation import check_is_fitted
 
-from dp_halfspace._memory import refuse_beyond_memory
+from dp_halfspace._memory import KEPT_BYTES, refuse_beyond_memory
 from dp_halfspace._params import public_number
 from dp_halfspace._sklearn_compat import Interval, StrOptions, column_names
 from dp_halfspace.engine.features import Features, joint_features
@@ -42,7 +42,6 @@ from dp_halfspace.estimators.base import DefaultStepsClassifier, has_defaults
 from dp_halfspace.papers import SMALLEST_MARGIN, SOLVERS
 from dp_halfspace.papers.kernel import KernelTraining
 from dp_halfspace.papers.margin_choice import (
-    SEARCH_MEMORY,
     MarginChoice,
     plan_margin_choice,
 )
@@ -283,7 +282,8 @@ class PrivateKernelClassifier(DefaultStepsClassifier):
         _refuse_features(feature_map.n_components, facts)
         of_features = replace(facts, n_features=feature_map.n_components, is_sparse=False)
         problem = replace(problem, facts=of_features)
-        least = SEARCH_MEMORY if self.margin == "select" else 0
+        # A choice reads the features hundreds of times, so they are kept where they fit.
+        least = KEPT_BYTES if self.margin == "select" else 0
         return KernelTraining(
             self._plan_training(problem, feature_map, budget),
             feature_map,

@@ -15,11 +15,11 @@ from dp_halfspace.estimators._wrapped_plans import plan_rows
 from dp_halfspace.estimators.base import PrivateLinearClassifier, has_defaults
 from dp_halfspace.papers import SMALLEST_MARGIN
 from dp_halfspace.papers.halfspace_search import plan_direction_training
+from dp_halfspace.papers.staged_search import MOST_CANDIDATES
 from dp_halfspace.papers.training import LinearTraining, Problem
 from dp_halfspace.privacy.budget import Budget
 from dp_halfspace.privacy.record import PrivacyRecord
 from dp_halfspace.projection import PROJECTIONS
-from dp_halfspace.rows.directions import MOST_DIRECTIONS
 
 # The parameters that shape a model.
 _SEARCH_SHAPE = (
@@ -156,7 +156,7 @@ class PureHalfspaceClassifier(PrivateLinearClassifier):
         **PrivateLinearClassifier._parameter_constraints,
         "delta": [Options(Real, {0})],
         "n_directions": [
-            Interval(Integral, 2, MOST_DIRECTIONS, closed="both"),
+            Interval(Integral, 2, MOST_CANDIDATES, closed="both"),
             StrOptions({"auto"}),
         ],
         "n_stages": [Interval(Integral, 1, 64, closed="both"), StrOptions({"auto"})],

@@ -21,11 +21,11 @@ from scipy.optimize import brentq, minimize_scalar
 from scipy.special import expit, lambertw
 
 from dp_halfspace._params import require
-from dp_halfspace._rounding import FAR_UP, UP
+from dp_halfspace._rounding import EPS, FAR_UP, UP
 from dp_halfspace.data.chunks import Chunks
 from dp_halfspace.data.record_weights import Weights
 from dp_halfspace.exceptions import BudgetError, CertificateError
-from dp_halfspace.optim.certificate import EPS, Tolerance, gradient_error, solver_tolerance
+from dp_halfspace.optim.certificate import Tolerance, gradient_error, solver_tolerance
 from dp_halfspace.optim.losses import Loss, softmax_diameter
 from dp_halfspace.optim.objectives import (
     NO_RIDGE,
@@ -646,12 +646,6 @@ def logistic_diameter(a: float) -> float:
     return min(1.0, -float(found.fun) * FAR_UP)
 
 
-# Bound on the norm of a record's vector of slopes p - e_y.
-_SLOPE = math.sqrt(2.0)
-# Lipschitz constant of these slopes in the scores.
-_SMOOTHNESS = 0.5
-
-
 @dataclass(frozen=True, slots=True)
 class SoftmaxRisk(Risk):
     """Regularised mean cross-entropy of the softmax of the scores, per mean loss.
@@ -680,6 +674,10 @@ class SoftmaxRisk(Risk):
 
     robust: ClassVar[bool] = False
     perturbable: ClassVar[bool] = True
+    # Bound on the norm of a record's vector of slopes p - e_y, and their Lipschitz constant in the
+    # scores.
+    lipschitz: ClassVar[float] = math.sqrt(2.0)
+    smoothness: ClassVar[float] = 0.5
 
     @property
     def n_blocks(self) -> int:
@@ -694,7 +692,7 @@ class SoftmaxRisk(Risk):
     @property
     def gradient_change(self) -> float:
         """``sqrt(2) c 2 r``; ``objective_perturbation.md``, Lemma 2."""
-        return _SLOPE * self.max_weight * 2.0 * self.row_norm * UP
+        return self.lipschitz * self.max_weight * 2.0 * self.row_norm * UP
 
     @property
     def block_change(self) -> float:
@@ -741,8 +739,8 @@ class SoftmaxRisk(Risk):
             0.5 * (self.row_norm * radius + self.margin_offset) if self.margin_offset else 0.0
         )
         return SlopeBounds(
-            self.max_weight * _SLOPE,
-            self.max_weight * _SMOOTHNESS,
+            self.max_weight * self.lipschitz,
+            self.max_weight * self.smoothness,
             self.max_weight * (2.0 * self.n_classes + 24.0 + shifting),
         )
 

@@ -40,6 +40,7 @@ from dp_halfspace.privacy.accounting import calibrate
 from dp_halfspace.privacy.budget import Budget
 from dp_halfspace.privacy.events import Event, Pure, Repeated, SampledGaussian
 from dp_halfspace.privacy.mechanisms import GaussianNoise, NoNoise, Permit, SampledGaussianNoise
+from dp_halfspace.privacy.pld import LARGEST_SAMPLED_MU
 from dp_halfspace.privacy.randomness import public_generator
 from dp_halfspace.projection import PROJECTIONS, LinearMap, jl_dimension, jl_distortion, jl_margin
 from dp_halfspace.rows.blocks import FloatArray, block_size
@@ -49,12 +50,6 @@ from dp_halfspace.rows.rows import Rows
 _ASKED = 0.96
 # Most records: the number of steps is their square.
 MOST_RECORDS = 3000
-# Largest signal to noise ratio of a step: a larger one would not change the result.
-_LARGEST_MU = 4.0
-# Relative accuracy of the search for this ratio.
-_STEP_MU_TOLERANCE = 1e-2
-# Upper bound on the norm of a computed row.
-_LENGTH = 1.0 + 2.0**-30
 
 
 def _row_constant(n_samples: int, n_columns: int, n_classes: int, mu: float) -> float:
@@ -155,7 +150,8 @@ def plan_single_records(
     mechanism: SampledGaussianNoise | NoNoise = NoNoise()
     if not budget.is_infinite:
         mu = _step_mu(n_samples, n_steps, budget.epsilon, budget.delta)
-        mechanism = SampledGaussianNoise(n_samples, 2.0 * _LENGTH, mu)
+        # Computed rows are at most a little longer than one.
+        mechanism = SampledGaussianNoise(n_samples, 2.0 * FAR_UP, mu)
     return SingleRecordSteps(_ASKED * margin, n_columns, n_steps, tail_fraction, mechanism)
 
 
@@ -168,15 +164,15 @@ def _step_mu(n_records: int, n_steps: int, epsilon: float, delta: float) -> floa
 
     # Many steps together are nearly Gaussian, which gives a guess to start the search from.
     whole = Budget.of(epsilon, delta).mu
-    guess = min(math.sqrt(math.log1p(whole * whole * n_records**2 / n_steps)), _LARGEST_MU)
-    high = min(1.1 * guess, _LARGEST_MU)
+    guess = min(math.sqrt(math.log1p(whole * whole * n_records**2 / n_steps)), LARGEST_SAMPLED_MU)
+    high = min(1.1 * guess, LARGEST_SAMPLED_MU)
     rough = calibrate(events, epsilon, delta, lower=0.0, upper=high, rtol=0.3)
-    return calibrate(events, epsilon, delta, lower=rough, upper=high, rtol=_STEP_MU_TOLERANCE)
+    return calibrate(events, epsilon, delta, lower=rough, upper=high, rtol=1e-2)
 
 
 # Half width of the parabola that replaces the corner of the hinge.
-_WIDTH = 0.5
-_FEWEST_STEPS = 100
+HALF_WIDTH = 0.5
+FEWEST_STEPS = 100
 _MOST_STEPS = 400
 # Most steps whose iterates are all averaged. They are more, because the influence of the start on
 # this mean falls only like one over the square root of the number of steps.
@@ -186,10 +182,6 @@ _MOST_MEAN_STEPS = 2000
 _MAX_STRIDE = 8.0
 # Margin offset of the softmax, whose slope, unlike that of the hinge, is nowhere zero.
 _SHIFT = 3.0
-# Smallest automatic margin.
-_SMALLEST_DEFAULT = 0.01
-# Share of the last steps whose iterates are averaged.
-_TAIL_FRACTION = 0.5
 
 
 def default_margin(n_samples: int, n_columns: int, mu: float) -> float:
@@ -199,7 +191,7 @@ def default_margin(n_samples: int, n_columns: int, mu: float) -> float:
     ``docs/proofs/margin_risk.md`` the bound with twice this margin is a quarter.
     """
     noise = 4.0 * math.sqrt(min(n_samples, n_columns)) / (n_samples * mu)
-    return min(max(noise, _SMALLEST_DEFAULT), 1.0)
+    return min(max(noise, 0.01), 1.0)
 
 
 def plan_margin_descent(
@@ -232,7 +224,7 @@ def plan_margin_descent(
     steps = Steps(
         margin_offset=target,
         clip=1.0,
-        n_steps=n_steps or max(math.ceil(wanted), _FEWEST_STEPS),
+        n_steps=n_steps or max(math.ceil(wanted), FEWEST_STEPS),
         path_length=path_length,
         tail_fraction=tail_fraction,
         smoothness=1.0,
@@ -263,10 +255,10 @@ def plan_mean_descent(
     """
     rank = min(n_columns, n_samples)
     # Norm of the coefficients that have no loss if rows are separable with this margin.
-    length = (1.0 + _WIDTH) / margin
+    length = (1.0 + HALF_WIDTH) / margin
     # With more steps the noise dominates, and the bound does not improve.
     wanted = min((n_samples * mu) ** 2 / (4.0 * rank), _MOST_MEAN_STEPS)
-    n_steps = max(math.ceil(wanted), _FEWEST_STEPS)
+    n_steps = max(math.ceil(wanted), FEWEST_STEPS)
     step = length / math.sqrt(n_steps * (1.0 + rank * 4.0 * n_steps / (n_samples * mu) ** 2))
     steps = Steps(
         margin_offset=1.0,
@@ -294,14 +286,10 @@ def margin_slopes(plan: Descent, class_indices: NDArray[np.intp], weights: Float
     signs = np.where(class_indices == 1, 1.0, -1.0)
 
     def hinge(margins: FloatArray, lo: int, hi: int) -> FloatArray:
-        missing = 1.0 + _WIDTH - signs[lo:hi] * margins
+        missing = 1.0 + HALF_WIDTH - signs[lo:hi] * margins
         return np.asarray(signs[lo:hi] * weights[lo:hi] * np.clip(missing, 0.0, 1.0))
 
     return hinge
-
-
-# Iterates stay in a ball of this radius, in which a separator of the known margin lies.
-_BALL_RADIUS = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -352,9 +340,9 @@ class PhasedPass:
         point = np.zeros(self.n_columns)
         for phase in self.phases:
             total = np.zeros(self.n_columns)
-            # Noise may have moved the earlier release out of the ball. Projecting it back is
-            # post-processing.
-            current = point / max(1.0, float(np.linalg.norm(point)) / _BALL_RADIUS)
+            # Iterates stay in the unit ball, in which a separator of the known margin lies. Noise
+            # may have moved the earlier release out of it; projecting it back is post-processing.
+            current = point / max(1.0, float(np.linalg.norm(point)))
             step = block_size(phase.hi - phase.lo, self.n_columns, is_sparse=False)
             for lo in range(phase.lo, phase.hi, step):
                 index = self.order[lo : min(lo + step, phase.hi)]
@@ -406,7 +394,7 @@ def _noise(
         return NoNoise()
     longest_step = step_size / margin
     # Bound on the rounding error of one step; later steps do not amplify it.
-    per_step = 2.0**-52 * (n_columns + 16) * 2.0 * (2.0 * _BALL_RADIUS + margin + longest_step)
+    per_step = 2.0**-52 * (n_columns + 16) * 2.0 * (2.0 + margin + longest_step)
     rounding = (n_records + 1) * per_step
     return GaussianNoise(2.0 * (longest_step * FAR_UP + rounding), mu)
 
@@ -428,8 +416,8 @@ def proximal_pass(
         if step > 0.0:
             point += step * row
             norm = math.sqrt(float(point @ point))
-            if norm > _BALL_RADIUS:
-                point *= _BALL_RADIUS / norm
+            if norm > 1.0:
+                point *= 1.0 / norm
         total += point
     return point, total
 
@@ -467,7 +455,7 @@ def plan_single_record_steps(
         problem.n_columns(linear_map),
         margin=kept,
         budget=budget,
-        tail_fraction=_tail(problem),
+        tail_fraction=problem.tail_fraction,
     )
     return linear_plan(
         problem,
@@ -478,11 +466,6 @@ def plan_single_record_steps(
         constant_column=constant_column,
         linear_map=linear_map,
     )
-
-
-def _tail(problem: Problem) -> float:
-    """Return the share of the last steps whose iterates are averaged."""
-    return _TAIL_FRACTION if problem.tail_fraction is None else problem.tail_fraction
 
 
 def _margin(problem: Problem, margin: float | None, mu: float) -> float:
@@ -521,7 +504,7 @@ def _plan_steps_for_margin(problem: Problem, margin: float, mu: float) -> Linear
         plan = plan_mean_descent(**sizes, mu=mu, margin=kept)
     else:
         plan = plan_margin_descent(
-            **sizes, n_outputs=n_outputs, mu=mu, margin=kept, tail_fraction=_tail(problem)
+            **sizes, n_outputs=n_outputs, mu=mu, margin=kept, tail_fraction=problem.tail_fraction
         )
     return plan_hinge_steps(problem, plan, margin, constant_column, linear_map)
 

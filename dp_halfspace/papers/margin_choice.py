@@ -21,6 +21,8 @@ from dp_halfspace.optim.losses import huber_hinge
 from dp_halfspace.optim.objectives import MarginObjective
 from dp_halfspace.optim.solvers import certified_minimum
 from dp_halfspace.papers.known_margin import (
+    FEWEST_STEPS,
+    HALF_WIDTH,
     plan_hinge_steps,
     plan_known_margin,
     plan_margin_descent,
@@ -38,12 +40,8 @@ from dp_halfspace.theory.margin_guarantees import CHOICE_SHARE
 
 # Value of the constant column beside features of a kernel.
 _KERNEL_CONSTANT = 0.5
-# A choice reads the features hundreds of times, so at least this many bytes of them are kept.
-SEARCH_MEMORY = 2**25
-# All candidates take this number of steps, so that all of them cost the same.
-_STEPS = 100
 # The loss of the steps: a hinge whose corner is replaced by a parabola.
-_LOSS = huber_hinge(0.5)
+_LOSS = huber_hinge(HALF_WIDTH)
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,8 +141,9 @@ def _plan_descents(
     """Plan noisy steps for each margin; all have the same events."""
     constant_column = problem.constant(_KERNEL_CONSTANT)
     sizes = problem.sizes()
+    # All candidates take the same number of steps, so that all of them cost the same.
     plans = [
-        plan_margin_descent(n_outputs=1, mu=mu, margin=margin, n_steps=_STEPS, **sizes)
+        plan_margin_descent(n_outputs=1, mu=mu, margin=margin, n_steps=FEWEST_STEPS, **sizes)
         for margin in margins
     ]
     # The allowances for rounding errors differ a little, so all plans get the largest noise.

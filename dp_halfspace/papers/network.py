@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dp_halfspace._rounding import FAR_UP
+from dp_halfspace._rounding import FAR_UP, TINY
 from dp_halfspace._sklearn_compat import single_blas_thread
 from dp_halfspace.papers.staged_search import StagedSearch, run_search
 from dp_halfspace.privacy.events import Event
@@ -40,8 +40,6 @@ _LONGEST = 2.0**7
 _LARGEST_SUM = 2.0**4
 # Width of the ramp of the loss, relative to the largest score of a network.
 _RAMP_WIDTH = 2.0**-16
-# Lower limit on that width, against a division by zero.
-_SMALLEST_RAMP = 1e-300
 # Number of activations that are in memory at a time.
 _ACTIVATION_ENTRIES = 2**19
 # Fewest networks that a selection is meant for.
@@ -148,7 +146,7 @@ def network_losses(
         first, *later = network.hidden
         flat = first.weights.transpose(1, 0, 2).reshape(shape.n_inputs, -1)
         largest = np.abs(network.outputs).sum(axis=1) + np.abs(network.bias)
-        steepness = 1.0 / np.maximum(largest * _RAMP_WIDTH, _SMALLEST_RAMP)
+        steepness = 1.0 / np.maximum(largest * _RAMP_WIDTH, TINY)
         total = np.full(m, base)
         rows = max(1, _ACTIVATION_ENTRIES // (m * max(shape.widths)))
         for lo in range(0, n_samples, rows):

@@ -17,7 +17,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from dp_halfspace._rounding import DOWN
+from dp_halfspace._rounding import DOWN, FAR_UP
 from dp_halfspace._sklearn_compat import single_blas_thread
 from dp_halfspace.data.record_weights import Weights
 from dp_halfspace.optim.certificate import gradient_error
@@ -106,7 +106,7 @@ def plan_descent(
     per_record = 1.01 * 2.0**-53 * steps.smoothness * ((n_columns + 3) * radius)
     rounding = sums + n_samples * per_record
     # Upper bound on the norm of a computed row, times the clip.
-    longest = (1.0 + 2.0**-30) * steps.clip
+    longest = FAR_UP * steps.clip
     # docs/proofs/noisy_gradient.md, Lemma 1.
     sensitivity = 2.0 * (longest + rounding)
     mechanism: GaussianNoise | NoNoise = NoNoise()

@@ -25,6 +25,7 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from dp_halfspace._memory import WORK_ENTRIES
 from dp_halfspace._params import require
 from dp_halfspace.optim.losses import Loss, softplus, softplus_curvature, softplus_slope
 from dp_halfspace.optim.objectives import OverRows, check_terms, depth, finish
@@ -298,10 +299,6 @@ def logistic_curvature(positive: FloatArray, negative: FloatArray) -> PairProduc
     return product
 
 
-# Number of entries of the product that a dense Hessian is computed from at a time.
-_CHUNK = 2**22
-
-
 def squared_pairs(positive: FloatArray, negative: FloatArray) -> PairSums:
     """Sum ``(1 - (s_i - t_j))^2`` over all pairs."""
     n, m = positive.size, negative.size
@@ -427,7 +424,7 @@ class PairwiseObjective(OverRows):
     def hessian(self, w: FloatArray) -> FloatArray:
         """Return a (generalised) Hessian; see `Objective`."""
         product = self._product(w)
-        step = max(1, min(self.size, _CHUNK // max(1, self.rows.shape[0])))
+        step = max(1, min(self.size, WORK_ENTRIES // max(1, self.rows.shape[0])))
         identity = np.eye(self.size)
         with np.errstate(all="ignore"):
             parts = [product(identity[:, k : k + step]) for k in range(0, self.size, step)]

@@ -13,8 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import brentq
 
-from dp_halfspace._rounding import FAR_UP, UP
-from dp_halfspace.optim.certificate import EPS
+from dp_halfspace._rounding import EPS, FAR_UP, UP
 from dp_halfspace.optim.losses import Loss
 from dp_halfspace.optim.risks import Risk, SlopeBounds, Task, Vertices, minimiser_radius
 from dp_halfspace.papers.pair_objective import (

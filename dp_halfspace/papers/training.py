@@ -67,14 +67,14 @@ class Problem:
 
     `intercept` is the factor of the constant column, None without an intercept. `projection` is a
     key of `PROJECTIONS`, ``"auto"`` or None. `tail_fraction` is the share of the last steps whose
-    iterates are averaged, None for that of the algorithm. `seed` is that of public random objects.
+    iterates are averaged. `seed` is that of public random objects.
     """
 
     facts: PublicFacts
     intercept: float | None
     projection: str | None = None
     n_components: int | None = None
-    tail_fraction: float | None = None
+    tail_fraction: float = 0.5
     seed: int | None = None
 
     def draw_map(self, wanted: int | None) -> LinearMap | None:

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from dp_halfspace.privacy.events import Pure
 from dp_halfspace.privacy.interception import ExponentialMechanism
 from dp_halfspace.privacy.noise import (
+    LARGEST_SCALE,
     SMALLEST_COUNT_RATE,
     draw_geometric,
     exp_minus,
@@ -29,8 +30,6 @@ from dp_halfspace.privacy.noise import (
 )
 from dp_halfspace.privacy.randomness import OS_RANDOMNESS, ByteSource, read_words
 
-_SMALLEST_RATE = Fraction(1, 2**900)
-_LARGEST_RATE = Fraction(2**900)
 # Number of trials that are drawn at a time.
 _FEWEST_TRIALS = 64
 _MOST_TRIALS = 16384
@@ -132,7 +131,7 @@ def _check_candidates(
     rate = positive_rational(epsilon, "epsilon") / (
         2 * positive_rational(sensitivity, "sensitivity")
     )
-    if not _SMALLEST_RATE <= rate <= _LARGEST_RATE:
+    if not 1 / LARGEST_SCALE <= rate <= LARGEST_SCALE:
         raise ValueError(
             "epsilon / (2 sensitivity) must be between 2**-900 and 2**900, got "
             f"epsilon={epsilon!r}, sensitivity={sensitivity!r}"

@@ -52,10 +52,8 @@ LARGEST_MU = 64.0
 _N_INTERVALS = 64
 # Accepted excess of the bound of a supremum; for the logarithm of a ratio in units of mu.
 _RATIO_TOLERANCE = 2.0**-16
-# Relative error of F and of its slope over a cell, for each possible run.
+# Relative error of F and of its slope over a cell, for each possible run, and the error of a share.
 _RELATIVE_ERROR = 2.0**-40
-# Allowance for the rounding error of a share, which is added to every share.
-_SHARE_SLACK = 2.0**-40
 
 
 def polynomials(coefficients: FloatArray, points: FloatArray) -> FloatArray:
@@ -208,7 +206,7 @@ def chord_shares(
     widths = np.append(c[0], c[:-1] * math.expm1(step))
     slopes = np.append(np.diff(heights) / widths, 0.0)
     weights = np.maximum(c * np.diff(slopes), 0.0) / mean
-    return tuple((weights + _SHARE_SLACK).tolist())
+    return tuple((weights + _RELATIVE_ERROR).tolist())
 
 
 MOST_RUNS = 100_000

@@ -17,7 +17,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import fft, sparse
 
-from dp_halfspace._memory import NUMBER_BYTES, refuse_beyond_memory
+from dp_halfspace._memory import (
+    COPIED_ROWS,
+    NUMBER_BYTES,
+    WORK_ENTRIES,
+    refuse_beyond_memory,
+)
 from dp_halfspace._params import checked_size
 from dp_halfspace.projection.linear import (
     FloatArray,
@@ -30,10 +35,6 @@ from dp_halfspace.projection.linear import (
     within_unit_ball,
 )
 
-# Number of rows that are mapped at a time.
-_MAPPED_ROWS = 1024
-# Largest number of angles in float64 that are computed at a time.
-_TURNS = 2**22
 # Largest frequency, in turns: angles of larger ones have no fractional part in float64.
 _LARGEST_FREQUENCY = 2.0**40
 
@@ -100,7 +101,7 @@ class FourierMap:
         X = checked_features(X, self.n_features_in)
         out = np.empty((X.shape[0], self.n_components), dtype=np.float32)
         frequencies = self.frequencies.astype(np.float64)
-        step = max(1, min(_MAPPED_ROWS, _TURNS // max(1, frequencies.shape[1])))
+        step = max(1, min(COPIED_ROWS, WORK_ENTRIES // max(1, frequencies.shape[1])))
         for lo in range(0, X.shape[0], step):
             rows = X[lo : lo + step]
             with np.errstate(over="ignore", invalid="ignore"):
@@ -168,8 +169,6 @@ def draw_fourier(
     return FourierMap(np.clip(turns, -_LARGEST_FREQUENCY, _LARGEST_FREQUENCY).astype(np.float32))
 
 
-# Amplitude of a cosine before division by its frequency, for a mean square of one.
-_AMPLITUDE = math.sqrt(2.0)
 # Length scale of Fourier features, in column scales times the root of the number of columns.
 _JOINT_SCALE = 0.5
 
@@ -241,8 +240,8 @@ class AdditiveMap:
         n_curved = d - self.n_plain
         end = d + n_curved * (self.n_terms - 1)
         out = np.empty((X.shape[0], self.n_components), dtype=np.float32)
-        for lo in range(0, X.shape[0], _MAPPED_ROWS):
-            rows, part = X[lo : lo + _MAPPED_ROWS], out[lo : lo + _MAPPED_ROWS]
+        for lo in range(0, X.shape[0], COPIED_ROWS):
+            rows, part = X[lo : lo + COPIED_ROWS], out[lo : lo + COPIED_ROWS]
             rows = rows.toarray() if sparse.issparse(rows) else np.asarray(rows)
             part[:, n_curved:d] = rows[:, n_curved:]
             numbers = np.asarray(rows[:, :n_curved], dtype=np.float64) * scale
@@ -266,9 +265,11 @@ def _write_cosines(values: NDArray[Any], out: NDArray[Any], scale: float) -> Non
     # The recursion cos(k v) = 2 cos(v) cos((k - 1) v) - cos((k - 2) v) needs one cosine only.
     last, cosine = np.ones_like(values), np.cos(math.pi * values)
     twice, this = 2.0 * cosine, cosine
+    # The mean square of a cosine is one half.
+    amplitude = scale * math.sqrt(2.0)
     for k in range(2, out.shape[1] // d + 2):
         last, this = this, twice * this - last
-        np.multiply(this, scale * _AMPLITUDE / k, out=out[:, (k - 2) * d : (k - 1) * d])
+        np.multiply(this, amplitude / k, out=out[:, (k - 2) * d : (k - 1) * d])
 
 
 def draw_additive(
@@ -343,7 +344,7 @@ class TensorSketchMap:
         X = checked_features(X, self.n_features_in)
         size = self.n_components
         out = np.empty((X.shape[0], size), dtype=np.float32)
-        entries = min(_SKETCHED_ENTRIES, min(128, max(1, _TURNS // size)) * X.shape[1])
+        entries = min(_SKETCHED_ENTRIES, min(128, max(1, WORK_ENTRIES // size)) * X.shape[1])
         for lo, hi, block in row_blocks(X, entries):
             product = None
             for sketch in self.sketches:

@@ -26,6 +26,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from dp_halfspace._memory import COPIED_ROWS, KEPT_BYTES
 from dp_halfspace._rounding import WIDE_UP
 from dp_halfspace.rows.blocks import FloatArray
 from dp_halfspace.rows.rows import Rows
@@ -49,7 +50,8 @@ _FARTHEST = 60.0
 # Probability of a negative sign.
 _NEGATIVE = 0.15
 _TAUS = (0.0, 2.0, 5.0)
-_BLOCK_CELLS = 2**18
+# Coefficients of a block, of which each is drawn anew: 2 MB of float64.
+_BLOCK_ENTRIES = 2**18
 
 
 @cache
@@ -89,7 +91,7 @@ class CellStream:
 
     @property
     def _width(self) -> int:
-        return max(1, min(self._n_of_a_scale, _BLOCK_CELLS // self.n_columns))
+        return max(1, min(self._n_of_a_scale, _BLOCK_ENTRIES // self.n_columns))
 
     @property
     def blocks(self) -> tuple[tuple[int, int, int], ...]:
@@ -149,17 +151,12 @@ class CellStream:
                 yield table, *self.block(*place)
 
 
-# Largest number of directions; more would take minutes and hardly improve on a million.
-MOST_DIRECTIONS = 10**6
 # Norms of integer rows and of integer directions: 4095 * 2047 < 2^24, and float32 represents every
 # integer up to 2^24.
 ROW_NORM = 4095
 _DIRECTION_NORM = 2047
 # Largest number of columns; with more, rounding would make too many entries zero.
 MOST_COLUMNS = 2**16
-_BLOCK_ENTRIES = 2**18  # of directions: 2 MB of float64
-# Standard deviation of the part that all columns share, relative to a part of norm one.
-_COMMON = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -242,7 +239,8 @@ def _plausible(
     share = float(n_features) ** (rng.random(width) - 1.0)
     kept = rng.random((n_features, width), dtype=np.float32) < share
     kept[rng.integers(n_features, size=width), np.arange(width)] = True
-    common = _COMMON * rng.standard_normal(width)
+    # The part that all columns share is about as large as the other one, of norm one.
+    common = rng.standard_normal(width)
     height = rng.random(width)
     root = math.sqrt(n_features)
     found = np.zeros((n_columns, width))
@@ -277,8 +275,6 @@ IntArray: TypeAlias = NDArray[np.int64]
 
 _TILE_ROWS = 255  # so many ones fit into a byte
 _TILE_COLUMNS = 1024
-_READ_ROWS = 1024
-_KEPT_BYTES = 2**26  # of integer rows
 # Public weights of the two classes are rounded to multiples of 2^-16.
 WEIGHT_BITS = 16
 # Fraction of the margin that remains after a projection and a net in the published algorithm.
@@ -300,11 +296,11 @@ class IntegerRows:
 def integer_rows(rows: Rows) -> IntegerRows:
     """Round normalised rows to integers of norm at most 4095, and keep them if they fit."""
     n, size = rows.shape
-    if 4 * n * size > _KEPT_BYTES:
+    if 4 * n * size > KEPT_BYTES:
         return IntegerRows(rows, None)
     kept = np.empty((n, size), dtype=np.float32)
-    for lo in range(0, n, _READ_ROWS):
-        index = np.arange(lo, min(lo + _READ_ROWS, n))
+    for lo in range(0, n, COPIED_ROWS):
+        index = np.arange(lo, min(lo + COPIED_ROWS, n))
         kept[index] = _integers(rows, index)
     return IntegerRows(rows, kept)
 
@@ -334,8 +330,8 @@ def open_records(
     rounding = (1.0 + stream.radius) * (math.sqrt(stream.n_columns) / 2.0 + 1.0) / stream.length
     farthest = (stream.radius + rounding) * float(np.linalg.norm(stream.centre)) * WIDE_UP
     undecided, n_negative = [index[:0]], 0
-    for lo in range(0, len(index), _READ_ROWS):
-        part = index[lo : lo + _READ_ROWS]
+    for lo in range(0, len(index), COPIED_ROWS):
+        part = index[lo : lo + COPIED_ROWS]
         integers = rows[part].astype(np.float64)
         score = integers @ stream.centre
         settled = np.abs(score) > farthest * np.sqrt(np.einsum("ij,ij->i", integers, integers))
