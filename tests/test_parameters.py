@@ -17,7 +17,8 @@ import dp_halfspace
 from dp_halfspace import PrivacyWarning, PrivateSearchCV, model_selection, preprocessing
 from dp_halfspace._params import is_public_number
 from dp_halfspace._sklearn_compat import Interval
-from dp_halfspace.optim import LOGISTIC, MarginObjective
+from dp_halfspace.optim.losses import LOGISTIC
+from dp_halfspace.optim.objectives import MarginObjective
 from dp_halfspace.optim.solvers import newton_cg_path
 from dp_halfspace.rows.rows import clipped_rows
 from tests.conftest import separated

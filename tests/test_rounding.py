@@ -26,8 +26,8 @@ from dp_halfspace.estimators._operating_point import plan_threshold
 from dp_halfspace.ledger import cap
 from dp_halfspace.model_selection import _search_plan
 from dp_halfspace.model_selection._search_plan import score_sensitivity, scores_sensitivity
-from dp_halfspace.optim import LOGISTIC, losses, minimiser_radius, shifted_logistic
-from dp_halfspace.optim.losses import huber_hinge, softmax_diameter
+from dp_halfspace.optim import losses, minimiser_radius
+from dp_halfspace.optim.losses import LOGISTIC, huber_hinge, shifted_logistic, softmax_diameter
 from dp_halfspace.optim.objectives import Adversary
 from dp_halfspace.optim.risks import MarginRisk, SoftmaxRisk, jacobian_floor, logistic_diameter
 from dp_halfspace.papers import known_margin, margin_selection, pair_risk

@@ -10,12 +10,8 @@ import math
 import numpy as np
 
 from dp_halfspace.privacy.budget import Budget
-from dp_halfspace.projection import (
-    FeatureMap,
-    ProjectedFeatures,
-    draw_projection,
-    jl_dimension,
-)
+from dp_halfspace.projection.features import FeatureMap, ProjectedFeatures
+from dp_halfspace.projection.linear import draw_projection, jl_dimension
 from dp_halfspace.rows.blocks import FloatArray
 
 # Fewest and most features of a kernel.

@@ -48,13 +48,13 @@ from dp_halfspace.papers.margin_choice import (
 from dp_halfspace.papers.training import LinearTraining, Problem
 from dp_halfspace.privacy.budget import Budget
 from dp_halfspace.privacy.randomness import public_generator
-from dp_halfspace.projection import (
-    PROJECTIONS,
+from dp_halfspace.projection.features import (
     AdditiveMap,
     FeatureMap,
     draw_fourier,
     draw_tensor_sketch,
 )
+from dp_halfspace.projection.linear import PROJECTIONS
 from dp_halfspace.rows.blocks import block_size
 
 if TYPE_CHECKING:

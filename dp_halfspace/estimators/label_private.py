@@ -32,7 +32,8 @@ from dp_halfspace.papers.labels import (
 from dp_halfspace.privacy.budget import Budget
 from dp_halfspace.privacy.mechanisms import Permit
 from dp_halfspace.privacy.randomness import public_generator
-from dp_halfspace.projection import RademacherMap, draw_fourier, draw_rademacher
+from dp_halfspace.projection.features import draw_fourier
+from dp_halfspace.projection.linear import RademacherMap, draw_rademacher
 from dp_halfspace.rows.blocks import FloatArray, clip_scales, sums_of_squares
 from dp_halfspace.rows.rows import Rows, inverse_lengths
 

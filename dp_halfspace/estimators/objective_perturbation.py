@@ -31,7 +31,7 @@ from dp_halfspace.papers.output import objective_ridge
 from dp_halfspace.papers.stochastic import STOCHASTIC, minimiser_of
 from dp_halfspace.privacy.budget import Budget
 from dp_halfspace.privacy.randomness import public_generator
-from dp_halfspace.projection import PROJECTIONS
+from dp_halfspace.projection.linear import PROJECTIONS
 from dp_halfspace.rows.blocks import block_size
 
 _SMOOTH_LOSSES = ("logistic", "shifted_logistic", "huber_hinge")

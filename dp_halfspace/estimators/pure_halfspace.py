@@ -19,7 +19,7 @@ from dp_halfspace.papers.staged_search import MOST_CANDIDATES
 from dp_halfspace.papers.training import LinearTraining, Problem
 from dp_halfspace.privacy.budget import Budget
 from dp_halfspace.privacy.record import PrivacyRecord
-from dp_halfspace.projection import PROJECTIONS
+from dp_halfspace.projection.linear import PROJECTIONS
 
 # The parameters that shape a model.
 _SEARCH_SHAPE = (

@@ -60,7 +60,7 @@ class Loss:
 
     Examples
     --------
-    >>> from dp_halfspace.optim import LOGISTIC
+    >>> from dp_halfspace.optim.losses import LOGISTIC
     >>> LOGISTIC.lipschitz, LOGISTIC.smoothness, LOGISTIC.monotone
     (1.0, 0.25, True)
     >>> round(LOGISTIC.slope_bound(2.0), 4)
@@ -183,7 +183,7 @@ def shifted_logistic(margin_offset: float) -> Loss:
 
     Examples
     --------
-    >>> from dp_halfspace.optim import shifted_logistic
+    >>> from dp_halfspace.optim.losses import shifted_logistic
     >>> round(shifted_logistic(2.0).self_bound, 6)
     1.0
     """
@@ -218,7 +218,7 @@ def huber_hinge(h: float = 0.5) -> Loss:
 
     Examples
     --------
-    >>> from dp_halfspace.optim import huber_hinge
+    >>> from dp_halfspace.optim.losses import huber_hinge
     >>> float(huber_hinge(0.5).value(1.0))
     0.125
     """

@@ -599,7 +599,8 @@ def minimiser_radius(
 
     Examples
     --------
-    >>> from dp_halfspace.optim import LOGISTIC, minimiser_radius
+    >>> from dp_halfspace.optim import minimiser_radius
+    >>> from dp_halfspace.optim.losses import LOGISTIC
     >>> round(minimiser_radius(LOGISTIC, row_norm=1.0, ridge=0.01), 4)
     5.277
     """
@@ -633,7 +634,7 @@ def logistic_diameter(a: float) -> float:
 
     Examples
     --------
-    >>> from dp_halfspace.optim import logistic_diameter
+    >>> from dp_halfspace.optim.risks import logistic_diameter
     >>> round(logistic_diameter(1.0), 6)
     0.549548
     """
@@ -799,7 +800,8 @@ def empirical_risk(  # noqa: PLR0917 - the sizes of a problem, in the order of e
 
     Examples
     --------
-    >>> from dp_halfspace.optim import LOGISTIC, empirical_risk
+    >>> from dp_halfspace.optim import empirical_risk
+    >>> from dp_halfspace.optim.losses import LOGISTIC
     >>> type(empirical_risk(LOGISTIC, 1000, 10, 3, row_norm=1.0, block_rows=1000)).__name__
     'SoftmaxRisk'
     """

@@ -287,7 +287,8 @@ class FiniteSum:
     Examples
     --------
     >>> import numpy as np
-    >>> from dp_halfspace.optim import LOGISTIC, MarginObjective
+    >>> from dp_halfspace.optim.losses import LOGISTIC
+    >>> from dp_halfspace.optim.objectives import MarginObjective
     >>> from dp_halfspace.rows.rows import clipped_rows
     >>> from dp_halfspace.optim.solvers import FiniteSum
     >>> rows = clipped_rows(np.array([[1.0], [-0.5]]), bound=1.0)
@@ -476,7 +477,9 @@ def certified_minimum(
     Examples
     --------
     >>> import numpy as np
-    >>> from dp_halfspace.optim import LOGISTIC, MarginObjective, certified_minimum
+    >>> from dp_halfspace.optim import certified_minimum
+    >>> from dp_halfspace.optim.losses import LOGISTIC
+    >>> from dp_halfspace.optim.objectives import MarginObjective
     >>> from dp_halfspace.rows.rows import clipped_rows
     >>> rows = clipped_rows(np.array([[1.0], [2.0], [-1.0]]), bound=1.0)
     >>> J = MarginObjective(rows, np.array([1, 1, -1]), np.ones(3), LOGISTIC, ridge=0.3)

@@ -23,7 +23,7 @@ from dp_halfspace.papers.training import (
 )
 from dp_halfspace.privacy.events import Event
 from dp_halfspace.privacy.mechanisms import Permit
-from dp_halfspace.projection import AdditiveMap, FeatureMap
+from dp_halfspace.projection.features import AdditiveMap, FeatureMap
 from dp_halfspace.rows.blocks import LONGEST, FloatArray
 from dp_halfspace.rows.chunked_rows import chunked_features, rows_over
 from dp_halfspace.rows.mapped_rows import clipped_features, normalised_feature_rows

@@ -42,7 +42,13 @@ from dp_halfspace.privacy.events import Event, Pure, Repeated, SampledGaussian
 from dp_halfspace.privacy.mechanisms import GaussianNoise, NoNoise, Permit, SampledGaussianNoise
 from dp_halfspace.privacy.pld import LARGEST_SAMPLED_MU
 from dp_halfspace.privacy.randomness import public_generator
-from dp_halfspace.projection import PROJECTIONS, LinearMap, jl_dimension, jl_distortion, jl_margin
+from dp_halfspace.projection.linear import (
+    PROJECTIONS,
+    LinearMap,
+    jl_dimension,
+    jl_distortion,
+    jl_margin,
+)
 from dp_halfspace.rows.blocks import FloatArray, block_size
 from dp_halfspace.rows.rows import Rows
 

@@ -31,7 +31,7 @@ from dp_halfspace.rows.chunked_rows import rows_over
 from dp_halfspace.rows.rows import Rows, normalised_rows
 
 if TYPE_CHECKING:
-    from dp_halfspace.projection import LinearMap
+    from dp_halfspace.projection.linear import LinearMap
 
 # Rows of more columns are wide, and have another constant column.
 WIDE_COLUMNS = 512

@@ -79,7 +79,7 @@ class FourierMap:
     Examples
     --------
     >>> import numpy as np
-    >>> from dp_halfspace.projection import FourierMap
+    >>> from dp_halfspace.projection.features import FourierMap
     >>> FourierMap(np.array([[0.25]], dtype=np.float32)).apply(np.array([[1.0]])).round(6)
     array([[-0.,  1.]], dtype=float32)
     """
@@ -204,7 +204,7 @@ class AdditiveMap:
     Examples
     --------
     >>> import numpy as np
-    >>> from dp_halfspace.projection import AdditiveMap
+    >>> from dp_halfspace.projection.features import AdditiveMap
     >>> AdditiveMap(1, 3).apply(np.array([[0.0]])).round(3)
     array([[ 0.   , -0.707, -0.   ]], dtype=float32)
     """

@@ -353,7 +353,7 @@ def walsh_hadamard(values: FloatArray) -> FloatArray:
     Examples
     --------
     >>> import numpy as np
-    >>> from dp_halfspace.projection import walsh_hadamard
+    >>> from dp_halfspace.projection.linear import walsh_hadamard
     >>> walsh_hadamard(np.array([[1.0, 2.0, 3.0, 4.0]]))
     array([[10., -2., -4.,  0.]])
     """

@@ -20,7 +20,7 @@ from dp_halfspace.rows.mapped_rows import Features, clipped_features
 from dp_halfspace.rows.rows import Rows, RowState
 
 if TYPE_CHECKING:
-    from dp_halfspace.projection import FeatureMap
+    from dp_halfspace.projection.features import FeatureMap
 
 
 @dataclass(slots=True, eq=False)

@@ -35,7 +35,7 @@ from dp_halfspace.rows.blocks import (
 from dp_halfspace.rows.rows import Rows, inverse_lengths
 
 if TYPE_CHECKING:
-    from dp_halfspace.projection import FeatureMap
+    from dp_halfspace.projection.features import FeatureMap
 
 
 # Blocks of images are smaller than blocks of rows by this factor, because images need work space in

@@ -15,7 +15,8 @@ from dp_halfspace.engine.features import Features, joint_features, scales_pay
 from dp_halfspace.engine.linear import Known, Shape, first_rows
 from dp_halfspace.engine.moment import Centring
 from dp_halfspace.engine.scales import ColumnScales
-from dp_halfspace.projection import AdditiveMap, draw_fourier
+from dp_halfspace.projection import draw_fourier
+from dp_halfspace.projection.features import AdditiveMap
 
 RNG = np.random.default_rng(5)
 # Cells that a neighbour may hold, in three columns of numbers and two of categories.

@@ -11,13 +11,12 @@ from dp_halfspace import AdaptiveMarginClassifier, PrivateKernelClassifier, priv
 from dp_halfspace.engine.plan import PublicFacts
 from dp_halfspace.estimators import kernel as module
 from dp_halfspace.privacy.budget import Budget
-from dp_halfspace.projection import (
+from dp_halfspace.projection import draw_additive, draw_fourier
+from dp_halfspace.projection.features import (
     AdditiveMap,
     FourierMap,
     ProjectedFeatures,
     TensorSketchMap,
-    draw_additive,
-    draw_fourier,
 )
 from dp_halfspace.rows.mapped_rows import FeatureRows, clipped_features, normalised_feature_rows
 from tests.adversarial import neighbouring_pairs

@@ -13,7 +13,8 @@ from scipy.special import expit, logsumexp
 
 from dp_halfspace import OutputPerturbationClassifier, PrivacyWarning
 from dp_halfspace.estimators._options import planned_attack
-from dp_halfspace.optim import LOGISTIC, empirical_risk, get_loss
+from dp_halfspace.optim import empirical_risk, get_loss
+from dp_halfspace.optim.losses import LOGISTIC
 from dp_halfspace.optim.objectives import Adversary
 from tests.adversarial import neighbouring_pairs
 from tests.conftest import separated

@@ -10,17 +10,17 @@ import pytest
 from scipy.special import softmax
 
 from dp_halfspace.exceptions import BudgetError, CertificateError
-from dp_halfspace.optim import (
+from dp_halfspace.optim import empirical_risk
+from dp_halfspace.optim import risks as risk_module
+from dp_halfspace.optim.certificate import solver_tolerance
+from dp_halfspace.optim.losses import (
     LOGISTIC,
     SQUARED,
     SQUARED_HINGE,
-    Adversary,
-    empirical_risk,
     huber_hinge,
     shifted_logistic,
 )
-from dp_halfspace.optim import risks as risk_module
-from dp_halfspace.optim.certificate import solver_tolerance
+from dp_halfspace.optim.objectives import Adversary
 from dp_halfspace.papers import objective as module
 from dp_halfspace.papers.objective import feasible_ridge, plan_objective
 from dp_halfspace.papers.pair_risk import PairRisk, balanced_normaliser

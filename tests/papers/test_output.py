@@ -7,7 +7,8 @@ import pytest
 from scipy.optimize import minimize
 
 from dp_halfspace import OutputPerturbationClassifier
-from dp_halfspace.optim import LOGISTIC, SQUARED, SQUARED_HINGE, huber_hinge, risks
+from dp_halfspace.optim import risks
+from dp_halfspace.optim.losses import LOGISTIC, SQUARED, SQUARED_HINGE, huber_hinge
 from dp_halfspace.optim.risks import MarginRisk, SoftmaxRisk
 from dp_halfspace.papers.objective import plan_objective
 from dp_halfspace.papers.output import plan_output

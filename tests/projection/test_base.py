@@ -11,15 +11,8 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 from dp_halfspace import AdaptiveMarginClassifier
-from dp_halfspace.projection import (
-    PROJECTIONS,
-    HadamardMap,
-    LinearMap,
-    RademacherMap,
-    draw_hadamard,
-    draw_projection,
-    draw_rademacher,
-)
+from dp_halfspace.projection import draw_hadamard, draw_projection, draw_rademacher
+from dp_halfspace.projection.linear import PROJECTIONS, HadamardMap, LinearMap, RademacherMap
 from dp_halfspace.rows.blocks import clip_scales
 from tests.projection.references import matrix_of
 

@@ -4,15 +4,9 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from dp_halfspace.projection import (
-    PROJECTIONS,
-    FeatureMap,
-    ProjectedFeatures,
-    draw_additive,
-    draw_fourier,
-    draw_rademacher,
-    draw_tensor_sketch,
-)
+from dp_halfspace.projection import draw_additive, draw_fourier, draw_rademacher, draw_tensor_sketch
+from dp_halfspace.projection.features import FeatureMap, ProjectedFeatures
+from dp_halfspace.projection.linear import PROJECTIONS
 from tests.projection.test_fourier import unit_ball
 
 RNG, SCALES = np.random.default_rng(0), np.full(70, 0.5)

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from scipy import linalg, stats
 
-from dp_halfspace.projection import draw_hadamard, linear, walsh_hadamard
+from dp_halfspace.projection import draw_hadamard, linear
+from dp_halfspace.projection.linear import walsh_hadamard
 from tests.projection.references import matrix_of
 
 

@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from dp_halfspace.projection import PROJECTIONS, draw_projection
+from dp_halfspace.projection import draw_projection
+from dp_halfspace.projection.linear import PROJECTIONS
 from dp_halfspace.rows import directions
 from dp_halfspace.rows.directions import (
     DirectionStream,

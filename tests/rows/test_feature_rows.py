@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from dp_halfspace.projection import FourierMap, draw_fourier
+from dp_halfspace.projection import draw_fourier
+from dp_halfspace.projection.features import FourierMap
 from dp_halfspace.rows.mapped_rows import FeatureRows, clipped_features, normalised_feature_rows
 from dp_halfspace.rows.rows import Rows
 

@@ -12,13 +12,8 @@ from scipy import sparse
 
 from dp_halfspace._sklearn_compat import single_blas_thread
 from dp_halfspace.engine.scales import ColumnScales, in_column_scales
-from dp_halfspace.projection import (
-    PROJECTIONS,
-    draw_additive,
-    draw_fourier,
-    draw_projection,
-    draw_tensor_sketch,
-)
+from dp_halfspace.projection import draw_additive, draw_fourier, draw_projection, draw_tensor_sketch
+from dp_halfspace.projection.linear import PROJECTIONS
 from dp_halfspace.rows import rows as module
 from dp_halfspace.rows.blocks import block_size, clip_scales
 from dp_halfspace.rows.float32_rows import clipped_float32_rows

@@ -10,16 +10,9 @@ import numpy as np
 import pytest
 
 from dp_halfspace.exceptions import CertificateError
-from dp_halfspace.optim import (
-    LOGISTIC,
-    SQUARED,
-    SQUARED_HINGE,
-    Adversary,
-    MarginObjective,
-    SoftmaxObjective,
-    huber_hinge,
-    tolerance,
-)
+from dp_halfspace.optim import tolerance
+from dp_halfspace.optim.losses import LOGISTIC, SQUARED, SQUARED_HINGE, huber_hinge
+from dp_halfspace.optim.objectives import Adversary, MarginObjective, SoftmaxObjective
 from dp_halfspace.optim.risks import MarginRisk, SoftmaxRisk
 from dp_halfspace.papers import pair_objective as pairs
 from dp_halfspace.papers.pair_objective import _PAIR_FUNCTIONS, PAIR_BLOCK, PairwiseObjective

@@ -11,19 +11,10 @@ from scipy import sparse
 from scipy.special import expit
 
 from dp_halfspace.exceptions import CertificateError
-from dp_halfspace.optim import (
-    HINGE,
-    LOGISTIC,
-    SQUARED,
-    SQUARED_HINGE,
-    Adversary,
-    MarginObjective,
-    MarginRisk,
-    get_loss,
-    huber_hinge,
-    logistic_diameter,
-    minimiser_radius,
-)
+from dp_halfspace.optim import MarginRisk, get_loss, minimiser_radius
+from dp_halfspace.optim.losses import HINGE, LOGISTIC, SQUARED, SQUARED_HINGE, huber_hinge
+from dp_halfspace.optim.objectives import Adversary, MarginObjective
+from dp_halfspace.optim.risks import logistic_diameter
 from dp_halfspace.rows.blocks import block_size
 from dp_halfspace.rows.rows import clipped_rows
 from tests.adversarial import neighbouring_pairs, unit

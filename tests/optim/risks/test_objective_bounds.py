@@ -14,13 +14,8 @@ import pytest
 from scipy.special import softmax
 
 from dp_halfspace.exceptions import BudgetError
-from dp_halfspace.optim import (
-    LOGISTIC,
-    MarginRisk,
-    SoftmaxRisk,
-    huber_hinge,
-    shifted_logistic,
-)
+from dp_halfspace.optim import MarginRisk, SoftmaxRisk
+from dp_halfspace.optim.losses import LOGISTIC, huber_hinge, shifted_logistic
 from dp_halfspace.optim.risks import RIDGE_FLOOR, jacobian_floor
 from tests.adversarial import unit
 
