@@ -1176,7 +1176,7 @@ MUTANTS = [
             "test_sensitivity_test_sees_an_undeclared_weight",
         ),
         (
-            "plan_margin_descent",
+            "margin_steps",
             "clip=1.0",
             "clip=0.5",
             "test_sum_of_gradients_moves_by_two_at_most_and_does",

@@ -246,7 +246,8 @@ def lowered_budgets():
     """Name what is spent, the budget that it is a part of, and the factor."""
     mu, epsilon = 0.7, 0.7
     sizes = {"n_samples": 3000, "n_columns": 6, "n_outputs": 1, "block_rows": 512}
-    steps = known_margin.plan_margin_descent(**sizes, margin=0.1, mu=mu)
+    taken = known_margin.margin_steps(3000, 6, 1, margin=0.1, mu=mu)
+    steps = known_margin.plan_descent(taken, **sizes, mu=mu)
     yield "steps", mpmath.sqrt(steps.steps.n_steps) * steps.mechanism.mu, mu, DOWN
     whole = Budget.of(1.0, 1e-6)
     margins = plan_margin_choice(PROBLEM, "noisy_gd", whole)

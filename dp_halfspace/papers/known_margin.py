@@ -20,7 +20,6 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -89,11 +88,6 @@ class SingleRecordSteps:
         """Events that a run charges."""
         event = self.mechanism.event
         return (event if isinstance(event, Pure) else Repeated(event, self.n_steps),)
-
-    @property
-    def public(self) -> dict[str, Any]:
-        """Public facts for the record."""
-        return {"private_preconditioner": False}
 
     def run(
         self, rows: Rows, classes: NDArray[np.intp], weights: FloatArray, permit: Permit
@@ -200,22 +194,20 @@ def default_margin(n_samples: int, n_columns: int, mu: float) -> float:
     return min(max(noise, 0.01), 1.0)
 
 
-def plan_margin_descent(
-    *,
+def margin_steps(
     n_samples: int,
     n_columns: int,
     n_outputs: int,
-    block_rows: int,
+    *,
     mu: float,
     margin: float,
     tail_fraction: float = 0.5,
     n_steps: int | None = None,
-) -> Descent:
-    """Fix the public numbers of a run for a known margin in (0, 1].
+) -> Steps:
+    """Return the settings of a run for a known margin in (0, 1].
 
     The iterates of the last `tail_fraction` of the steps are averaged; 0 returns the last iterate.
-    `n_steps` follows from the margin by default. The other arguments and the sensitivity are as in
-    :func:`plan_descent`.
+    `n_steps` follows from the margin by default.
 
     References
     ----------
@@ -227,7 +219,7 @@ def plan_margin_descent(
     target = 1.0 if n_outputs == 1 else _SHIFT
     path_length = target / (margin * spread)
     wanted = min(n_samples * mu * path_length / 30.0, _MOST_STEPS)
-    steps = Steps(
+    return Steps(
         margin_offset=target,
         clip=1.0,
         n_steps=n_steps or max(math.ceil(wanted), FEWEST_STEPS),
@@ -236,20 +228,10 @@ def plan_margin_descent(
         smoothness=1.0,
         max_stride=_MAX_STRIDE,
     )
-    return plan_descent(
-        steps,
-        n_samples=n_samples,
-        n_columns=n_columns,
-        n_outputs=n_outputs,
-        block_rows=block_rows,
-        mu=mu,
-    )
 
 
-def plan_mean_descent(
-    *, n_samples: int, n_columns: int, block_rows: int, mu: float, margin: float
-) -> Descent:
-    """Fix the public numbers of a run of two classes whose mean iterate a theorem bounds.
+def mean_steps(n_samples: int, n_columns: int, *, mu: float, margin: float) -> Steps:
+    """Return the settings of a run of two classes whose mean iterate a theorem bounds.
 
     The step size is the one of the proof: `dp_halfspace.theory.margin_risk_bound` with
     ``half_width=0.5`` and this number of steps covers the mean of all iterates.
@@ -266,7 +248,7 @@ def plan_mean_descent(
     wanted = min((n_samples * mu) ** 2 / (4.0 * rank), _MOST_MEAN_STEPS)
     n_steps = max(math.ceil(wanted), FEWEST_STEPS)
     step = length / math.sqrt(n_steps * (1.0 + rank * 4.0 * n_steps / (n_samples * mu) ** 2))
-    steps = Steps(
+    return Steps(
         margin_offset=1.0,
         clip=1.0,
         n_steps=n_steps,
@@ -275,9 +257,6 @@ def plan_mean_descent(
         tail_fraction=1.0,
         smoothness=1.0,
         max_stride=step,
-    )
-    return plan_descent(
-        steps, n_samples=n_samples, n_columns=n_columns, n_outputs=1, block_rows=block_rows, mu=mu
     )
 
 
@@ -505,13 +484,13 @@ def _plan_steps_for_margin(problem: Problem, margin: float, mu: float) -> Linear
     """Plan noisy gradient steps for one margin."""
     linear_map, constant_column, kept = _plan_known_margin(problem, margin, mu)
     n_outputs = 1 if problem.facts.n_classes == 2 else problem.facts.n_classes
-    sizes = problem.sizes(linear_map)
-    if problem.tail_fraction == 1.0 and n_outputs == 1:
-        plan = plan_mean_descent(**sizes, mu=mu, margin=kept)
+    shape = problem.facts.n_privacy_units, problem.n_columns(linear_map)
+    tail = problem.tail_fraction
+    if tail == 1.0 and n_outputs == 1:
+        steps = mean_steps(*shape, mu=mu, margin=kept)
     else:
-        plan = plan_margin_descent(
-            **sizes, n_outputs=n_outputs, mu=mu, margin=kept, tail_fraction=problem.tail_fraction
-        )
+        steps = margin_steps(*shape, n_outputs, mu=mu, margin=kept, tail_fraction=tail)
+    plan = plan_descent(steps, **problem.sizes(linear_map), n_outputs=n_outputs, mu=mu)
     return plan_hinge_steps(problem, plan, margin, constant_column, linear_map)
 
 

@@ -23,11 +23,12 @@ from dp_halfspace.optim.solvers import certified_minimum
 from dp_halfspace.papers.known_margin import (
     FEWEST_STEPS,
     HALF_WIDTH,
+    margin_steps,
     plan_hinge_steps,
     plan_known_margin,
-    plan_margin_descent,
 )
 from dp_halfspace.papers.margin_selection import public_facts
+from dp_halfspace.papers.noisy_gd import plan_descent
 from dp_halfspace.papers.training import LinearTraining, Problem
 from dp_halfspace.privacy.accounting import mu_beside
 from dp_halfspace.privacy.budget import Budget
@@ -140,12 +141,10 @@ def _plan_descents(
 ) -> tuple[LinearTraining, ...]:
     """Plan noisy steps for each margin; all have the same events."""
     constant_column = problem.constant(_KERNEL_CONSTANT)
-    sizes = problem.sizes()
+    shape = problem.facts.n_privacy_units, problem.n_columns(), 1
     # All candidates take the same number of steps, so that all of them cost the same.
-    plans = [
-        plan_margin_descent(n_outputs=1, mu=mu, margin=margin, n_steps=FEWEST_STEPS, **sizes)
-        for margin in margins
-    ]
+    steps = [margin_steps(*shape, mu=mu, margin=m, n_steps=FEWEST_STEPS) for m in margins]
+    plans = [plan_descent(each, **problem.sizes(), n_outputs=1, mu=mu) for each in steps]
     # The allowances for rounding errors differ a little, so all plans get the largest noise.
     noisiest = max(plans, key=lambda plan: getattr(plan.mechanism, "sensitivity", 0.0))
     return tuple(

@@ -27,12 +27,11 @@ from dp_halfspace.rows.rows import Rows
 # Standard deviation of the weights into a unit of the first layer. Inputs have norm at most one, so
 # that smaller weights would make units nearly linear.
 _GAIN = 5.5
-# Standard deviation of the bias of such a unit.
+# Standard deviation of the bias of such a unit; that of a later unit is one.
 _BIAS_GAIN = 4.0
-# The same for units of a later layer, whose inputs are in [-1, 1]; the standard deviation of their
-# weights is the gain over the root of the number of inputs.
+# Standard deviation of the weights into a unit of a later layer, whose inputs are in [-1, 1], times
+# the root of the number of inputs.
 _LATER_GAIN = 2.0
-_LATER_BIAS_GAIN = 1.0
 # Largest norm of the weights into a unit of the first layer, which bounds rounding errors. Gaussian
 # weights hardly ever reach it.
 _LONGEST = 2.0**7
@@ -99,7 +98,7 @@ class NetworkShape:
             weights = _first_weights(drawn) if number == 0 else _later_weights(drawn)
             biases = np.zeros((m, width))
             if self.bias is not None:
-                gain = _BIAS_GAIN if number == 0 else _LATER_BIAS_GAIN
+                gain = _BIAS_GAIN if number == 0 else 1.0
                 biases = parts[len(self.widths) + 1 + number] * (gain * self.bias)
                 biases = np.clip(biases, -_LONGEST, _LONGEST)
             hidden.append(Layer(weights, biases))

@@ -192,7 +192,6 @@ def linear_plan(
             "relative_constant_column": constant_column,
             "solver": solver,
             "margins": [margin],
-            "private_preconditioner": False,
             "n_components": [None if linear_map is None else linear_map.n_components],
         },
         takes=frozenset(takes),

@@ -8,8 +8,9 @@ import pytest
 from dp_halfspace import privacy
 from dp_halfspace.data.validation import TrainingData
 from dp_halfspace.papers import margin_choice
-from dp_halfspace.papers.known_margin import plan_margin_descent
+from dp_halfspace.papers.known_margin import margin_steps
 from dp_halfspace.papers.margin_choice import plan_margin_choice
+from dp_halfspace.papers.noisy_gd import plan_descent
 from dp_halfspace.privacy.budget import Budget
 from dp_halfspace.rows.rows import normalised_rows
 from tests.conftest import separated
@@ -36,9 +37,10 @@ def test_every_candidate_has_the_noise_of_the_one_that_needs_most():
     (mechanism,) = {candidate.algorithm.descent.mechanism for candidate in plan.candidates}
     mu = mechanism.mu * math.sqrt(plan.candidates[0].algorithm.descent.steps.n_steps)
     for candidate in plan.candidates:
-        own = plan_margin_descent(
-            n_outputs=1, mu=mu, margin=candidate.margin, n_steps=100, **PROBLEM.sizes()
-        )
+        sizes = PROBLEM.sizes()
+        shape = sizes["n_samples"], sizes["n_columns"], 1
+        steps = margin_steps(*shape, mu=mu, margin=candidate.margin, n_steps=100)
+        own = plan_descent(steps, **sizes, n_outputs=1, mu=mu)
         assert mechanism.sensitivity >= own.mechanism.sensitivity
 
 
