@@ -737,7 +737,7 @@ MUTANTS = [
         ("crossing_utilities", "-before, out", "before, out", "test_first_crossing_is_the_best"),
     ),
     *of(
-        "papers/noisy_gd.py",
+        "papers/known_margin.py",
         "tests/papers/test_noisy_gd.py",
         (
             "plan_descent",
@@ -759,7 +759,7 @@ MUTANTS = [
         ),
     ),
     *of(
-        "papers/noisy_gd.py",
+        "papers/known_margin.py",
         "tests/audit/test_stated_sensitivities.py",
         (
             "plan_descent",
@@ -1215,7 +1215,7 @@ MUTANTS = [
         ),
     ),
     *of(
-        "papers/margin_choice.py",
+        "papers/margin_selection.py",
         "tests/papers/test_kernel_margin.py",
         (
             "MarginChoice.choose",
@@ -5093,7 +5093,7 @@ MUTANTS = [
         ),
     ),
     *of(
-        "papers/pair_risk.py",
+        "papers/pair_objective.py",
         "tests/papers/test_pair_risk.py",
         (
             "PairRisk.radius",
@@ -5154,7 +5154,7 @@ MUTANTS = [
         ),
     ),
     *of(
-        "papers/pair_risk.py",
+        "papers/pair_objective.py",
         "tests/test_rounding.py",
         (
             "PairRisk.log_ratio",
@@ -5332,7 +5332,7 @@ MUTANTS = [
         ),
     ),
     *of(
-        "papers/margin_choice.py",
+        "papers/margin_selection.py",
         "tests/papers/test_ball_minimum.py",
         (
             "ball_minimum",

@@ -41,7 +41,7 @@ from dp_halfspace.estimators._wrapped_plans import plan_rows
 from dp_halfspace.estimators.base import DefaultStepsClassifier, has_defaults
 from dp_halfspace.papers import SMALLEST_MARGIN, SOLVERS
 from dp_halfspace.papers.kernel import KernelTraining
-from dp_halfspace.papers.margin_choice import (
+from dp_halfspace.papers.margin_selection import (
     MarginChoice,
     plan_margin_choice,
 )

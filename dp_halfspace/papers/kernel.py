@@ -16,7 +16,7 @@ from dp_halfspace.engine.plan import (
     for_rows_as_given,
     relative_weights,
 )
-from dp_halfspace.papers.margin_choice import MarginChoice
+from dp_halfspace.papers.margin_selection import MarginChoice
 from dp_halfspace.papers.training import (
     LinearTraining,
     asked_margin,

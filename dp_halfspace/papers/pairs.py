@@ -18,7 +18,7 @@ from dp_halfspace.exceptions import BudgetError
 from dp_halfspace.optim.losses import get_loss
 from dp_halfspace.papers.objective import PerturbedObjective, feasible_ridge, plan_objective
 from dp_halfspace.papers.output import PerturbedMinimiser, pair_ridge, plan_output
-from dp_halfspace.papers.pair_risk import PairRisk, balanced_normaliser
+from dp_halfspace.papers.pair_objective import PairRisk, balanced_normaliser
 from dp_halfspace.privacy.budget import Budget
 from dp_halfspace.privacy.mechanisms import ExponentialChoice, NoNoise, Permit
 from dp_halfspace.rows.blocks import block_size, clip_scales

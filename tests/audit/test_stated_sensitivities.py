@@ -25,10 +25,9 @@ from dp_halfspace.optim.objectives import Adversary
 from dp_halfspace.optim.risks import MarginRisk, logistic_diameter
 from dp_halfspace.papers import labels as label_training
 from dp_halfspace.papers import pairs
-from dp_halfspace.papers.known_margin import plan_single_records
+from dp_halfspace.papers.known_margin import Steps, plan_descent, plan_single_records
 from dp_halfspace.papers.labels import plan_labels
 from dp_halfspace.papers.margin_selection import plan_selection
-from dp_halfspace.papers.noisy_gd import Steps, plan_descent
 from dp_halfspace.papers.objective import GaussianLinearTerm, LaplaceLinearTerm
 from dp_halfspace.privacy.budget import Budget
 from tests.permits import problem_of

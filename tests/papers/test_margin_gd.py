@@ -7,8 +7,7 @@ import numpy as np
 import pytest
 
 from dp_halfspace.papers import known_margin as module
-from dp_halfspace.papers.known_margin import margin_slopes, margin_steps
-from dp_halfspace.papers.noisy_gd import descend
+from dp_halfspace.papers.known_margin import descend, margin_slopes, margin_steps
 from dp_halfspace.privacy import GaussianNoise
 from dp_halfspace.privacy.events import Repeated
 from dp_halfspace.rows.rows import Rows

@@ -8,11 +8,10 @@ import numpy as np
 import pytest
 from scipy.special import expit
 
-from dp_halfspace.papers.known_margin import margin_slopes
-from dp_halfspace.papers.noisy_gd import (
-    NoisySteps,
+from dp_halfspace.papers.known_margin import (
     Steps,
     descend,
+    margin_slopes,
     plan_descent,
     softmax_slopes,
 )
@@ -105,8 +104,7 @@ def test_queries_stay_in_the_public_ball():
 def test_class_weights_reach_the_steps():
     """Rows that all point the same way: the class with the larger weight decides."""
     X, y = np.tile([[1.0, 0.0]], (400, 1)), np.arange(400) % 2
-    descent = plan_for(400, 2, mu=math.inf)
-    plan = NoisySteps(descent, (descent.event,), margin_slopes)
+    plan = plan_for(400, 2, mu=math.inf)
     for weights, sign in (((0.1, 1.0), 1.0), ((1.0, 0.1), -1.0)):
         found = plan.run(Rows(X), y, np.array(weights), permit_for(*plan.events))
         assert np.sign(found[0, 0]) == sign

@@ -23,7 +23,7 @@ from dp_halfspace.optim.losses import (
 from dp_halfspace.optim.objectives import Adversary
 from dp_halfspace.papers import objective as module
 from dp_halfspace.papers.objective import feasible_ridge, plan_objective
-from dp_halfspace.papers.pair_risk import PairRisk, balanced_normaliser
+from dp_halfspace.papers.pair_objective import PairRisk, balanced_normaliser
 from dp_halfspace.privacy import (
     Exponential,
     Gaussian,

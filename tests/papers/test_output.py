@@ -12,7 +12,7 @@ from dp_halfspace.optim.losses import LOGISTIC, SQUARED, SQUARED_HINGE, huber_hi
 from dp_halfspace.optim.risks import MarginRisk, SoftmaxRisk
 from dp_halfspace.papers.objective import plan_objective
 from dp_halfspace.papers.output import plan_output
-from dp_halfspace.papers.pair_risk import PairRisk, balanced_normaliser
+from dp_halfspace.papers.pair_objective import PairRisk, balanced_normaliser
 from dp_halfspace.privacy.budget import Budget
 from dp_halfspace.privacy.mechanisms import GaussianNoise, NoNoise
 from dp_halfspace.rows.rows import clipped_rows

@@ -13,12 +13,13 @@ from dp_halfspace.optim.risks import tolerance
 from dp_halfspace.optim.solvers import OPTIMIZERS, accelerated_gradient, certified_minimum
 from dp_halfspace.papers.pair_objective import (
     PAIR_BLOCK,
+    PairRisk,
     PairwiseObjective,
+    balanced_normaliser,
     block_sum,
     prefix_sums,
     squared_pairs,
 )
-from dp_halfspace.papers.pair_risk import PairRisk, balanced_normaliser
 from dp_halfspace.rows.rows import Rows, clipped_rows
 from tests.optim.cases import Counting, clipped_float128, data_sets, loss_id, mostly_zero
 from tests.papers.pair_cases import (

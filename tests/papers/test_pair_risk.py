@@ -18,8 +18,12 @@ from dp_halfspace.optim.losses import (
 )
 from dp_halfspace.optim.risks import minimiser_radius
 from dp_halfspace.optim.solvers import certified_minimum
-from dp_halfspace.papers.pair_objective import PAIRWISE_LOSSES, PairwiseObjective
-from dp_halfspace.papers.pair_risk import PairRisk, balanced_normaliser
+from dp_halfspace.papers.pair_objective import (
+    PAIRWISE_LOSSES,
+    PairRisk,
+    PairwiseObjective,
+    balanced_normaliser,
+)
 from dp_halfspace.rows.rows import Rows
 from tests.adversarial import neighbouring_pairs, unit
 from tests.optim.cases import loss_id, wide_slope

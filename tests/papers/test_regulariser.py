@@ -24,7 +24,7 @@ from dp_halfspace.papers.output import (
     perturbed_row_ridge,
     plan_output,
 )
-from dp_halfspace.papers.pair_risk import PairRisk, balanced_normaliser
+from dp_halfspace.papers.pair_objective import PairRisk, balanced_normaliser
 from dp_halfspace.privacy import gdp_mu
 from dp_halfspace.privacy.mechanisms import NoNoise
 

@@ -15,8 +15,12 @@ from dp_halfspace.optim.losses import LOGISTIC, SQUARED, SQUARED_HINGE, huber_hi
 from dp_halfspace.optim.objectives import Adversary, MarginObjective, SoftmaxObjective
 from dp_halfspace.optim.risks import MarginRisk, SoftmaxRisk
 from dp_halfspace.papers import pair_objective as pairs
-from dp_halfspace.papers.pair_objective import _PAIR_FUNCTIONS, PAIR_BLOCK, PairwiseObjective
-from dp_halfspace.papers.pair_risk import PairRisk
+from dp_halfspace.papers.pair_objective import (
+    _PAIR_FUNCTIONS,
+    PAIR_BLOCK,
+    PairRisk,
+    PairwiseObjective,
+)
 from dp_halfspace.rows.rows import Rows, clipped_rows
 from tests.optim.cases import (
     LOSSES,
