@@ -741,14 +741,14 @@ MUTANTS = [
         "tests/papers/test_noisy_gd.py",
         (
             "plan_descent",
-            "2.0 * (longest + rounding)",
-            "longest + rounding",
+            "2.0 * (FAR_UP + rounding)",
+            "FAR_UP + rounding",
             "test_run_costs_exactly_what_it_says",
         ),
         (
             "plan_descent",
-            "(longest + rounding)",
-            "longest",
+            "(FAR_UP + rounding)",
+            "FAR_UP",
             "test_sensitivity_is_that_of_the_proof",
         ),
         (
@@ -1176,9 +1176,9 @@ MUTANTS = [
             "test_sensitivity_test_sees_an_undeclared_weight",
         ),
         (
-            "margin_steps",
-            "clip=1.0",
-            "clip=0.5",
+            "softmax_slopes",
+            "np.maximum(norms, 1.0)",
+            "np.maximum(norms, 2.0)",
             "test_sum_of_gradients_moves_by_two_at_most_and_does",
         ),
     ),

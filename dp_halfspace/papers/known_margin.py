@@ -58,22 +58,19 @@ Slopes: TypeAlias = Callable[[FloatArray, int, int], FloatArray]
 class Steps:
     """Settings of noisy gradient steps.
 
-    `margin_offset` is the margin at which the loss has half of its largest slope. `clip` bounds the
-    norm of a record's slope. `path_length` is the sum of the lengths of all steps if every record
-    had the largest slope in one direction, in units that follow from the noise; the norm of the
-    result is of this order (``docs/proofs/noisy_gradient.md``). The iterates of the last
-    `tail_fraction` of the steps are averaged. `max_stride` is the upper limit on the step size
-    times the number of records. `smoothness`, the Lipschitz constant of the slopes, enters the
-    allowance for rounding errors only.
+    `margin_offset` is the margin at which the loss has half of its largest slope. The slope of a
+    record has a norm of at most one, and its Lipschitz constant is one. `path_length` is the sum of
+    the lengths of all steps if every record had the largest slope in one direction, in units that
+    follow from the noise; the norm of the result is of this order
+    (``docs/proofs/noisy_gradient.md``). The iterates of the last `tail_fraction` of the steps are
+    averaged. `max_stride` is the upper limit on the step size times the number of records.
     """
 
     margin_offset: float
-    clip: float
     n_steps: int
     path_length: float
     tail_fraction: float
     max_stride: float
-    smoothness: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,8 +117,8 @@ def plan_descent(
 
     `block_rows` rows are summed at a time.
 
-    The sensitivity of the sum of slopes times rows is ``2 clip`` for every number of
-    classes, attained by ``x' = -x``. An allowance for rounding errors is added.
+    The sensitivity of the sum of slopes times rows is 2 for every number of classes, attained by
+    ``x' = -x``. An allowance for rounding errors is added.
     """
     # Eight times the norm that the noise of all steps gives the iterate.
     radius = 8.0 * steps.path_length * (1.0 + math.sqrt(n_columns * n_outputs))
@@ -133,19 +130,17 @@ def plan_descent(
         row_norm=1.0,
         ridge=0.0,
         radius=1.0,
-        slope=steps.clip,
+        slope=1.0,
         smoothness=0.0,
         evaluation=2.0 * n_outputs + 32.0,
         compensated=True,
     )
     # Rounded margins give inexact slopes, which multiply rows of norm one. All rows but the
     # replaced one are the same to the last bit: docs/proofs/certificate.md, section 7.
-    per_record = 1.01 * 2.0**-53 * steps.smoothness * ((n_columns + 3) * radius)
+    per_record = 1.01 * 2.0**-53 * ((n_columns + 3) * radius)
     rounding = sums + n_samples * per_record
-    # Upper bound on the norm of a computed row, times the clip.
-    longest = FAR_UP * steps.clip
-    # docs/proofs/noisy_gradient.md, Lemma 1.
-    sensitivity = 2.0 * (longest + rounding)
+    # Computed rows are at most a little longer than one: docs/proofs/noisy_gradient.md, Lemma 1.
+    sensitivity = 2.0 * (FAR_UP + rounding)
     mechanism: GaussianNoise | NoNoise = NoNoise()
     event: Repeated | Pure = NoNoise().event
     if math.isfinite(mu):
@@ -153,7 +148,7 @@ def plan_descent(
         mechanism = GaussianNoise(sensitivity, step_mu)
         event = Repeated(mechanism.event, steps.n_steps)
     # The noise determines the step size; with little noise the curvature of the loss limits it.
-    stride = steps.path_length * mu / (2.0 * steps.clip * steps.n_steps)
+    stride = steps.path_length * mu / (2.0 * steps.n_steps)
     step_size = min(stride, steps.max_stride / n_samples)
     return Descent(n_columns, n_outputs, steps, step_size, radius, mechanism, event)
 
@@ -161,10 +156,10 @@ def plan_descent(
 def softmax_slopes(plan: Descent, class_indices: NDArray[np.intp], weights: FloatArray) -> Slopes:
     """Return a function that computes negative slopes of the shifted softmax loss, clipped.
 
-    The slope of each record is clipped by itself, to a norm of at most ``plan.steps.clip``.
+    The slope of each record is clipped by itself, to a norm of at most one.
     `class_indices` and `weights` are the classes of the records and their weights in [0, 1].
     """
-    margin_offset, clip = plan.steps.margin_offset, plan.steps.clip
+    margin_offset = plan.steps.margin_offset
 
     def softmax(margins: FloatArray, lo: int, hi: int) -> FloatArray:
         records, own = np.arange(hi - lo), class_indices[lo:hi]
@@ -174,7 +169,7 @@ def softmax_slopes(plan: Descent, class_indices: NDArray[np.intp], weights: Floa
         negative_slopes /= -negative_slopes.sum(axis=1, keepdims=True)
         negative_slopes[records, own] += 1.0
         norms = np.sqrt(np.einsum("ij,ij->i", negative_slopes, negative_slopes))
-        negative_slopes *= (weights[lo:hi] * clip / np.maximum(norms, clip))[:, None]
+        negative_slopes *= (weights[lo:hi] / np.maximum(norms, 1.0))[:, None]
         return negative_slopes
 
     return softmax
@@ -192,7 +187,7 @@ def descend(rows: Rows, slopes: Slopes, plan: Descent, permit: Permit) -> FloatA
     - Adjacency: replace-one, of a record or of a person with all rows.
     - Released: at every step the noisy sum of clipped slopes times rows; everything else is a
       function of these sums.
-    - Sensitivity: twice the clip, and an allowance for rounding.
+    - Sensitivity: 2, and an allowance for rounding.
     - Proof: ``docs/proofs/noisy_gradient.md``, Lemma 1; ``certificate.md``, section 7.
     """
     # 1. Project the iterate to a public ball where rounding errors are bounded.
@@ -385,11 +380,9 @@ def margin_steps(
     wanted = min(n_samples * mu * path_length / 30.0, _MOST_STEPS)
     return Steps(
         margin_offset=target,
-        clip=1.0,
         n_steps=n_steps or max(math.ceil(wanted), FEWEST_STEPS),
         path_length=path_length,
         tail_fraction=tail_fraction,
-        smoothness=1.0,
         max_stride=_MAX_STRIDE,
     )
 
@@ -414,12 +407,10 @@ def mean_steps(n_samples: int, n_columns: int, *, mu: float, margin: float) -> S
     step = length / math.sqrt(n_steps * (1.0 + rank * 4.0 * n_steps / (n_samples * mu) ** 2))
     return Steps(
         margin_offset=1.0,
-        clip=1.0,
         n_steps=n_steps,
         # Large enough that `max_stride` alone determines the step size.
         path_length=length / math.sqrt(rank),
         tail_fraction=1.0,
-        smoothness=1.0,
         max_stride=step,
     )
 

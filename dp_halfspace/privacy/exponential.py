@@ -30,9 +30,8 @@ from dp_halfspace.privacy.noise import (
 )
 from dp_halfspace.privacy.randomness import OS_RANDOMNESS, ByteSource, read_words
 
-# Number of trials that are drawn at a time.
-_FEWEST_TRIALS = 64
-_MOST_TRIALS = 16384
+# Range of the number of trials that are drawn at a time.
+_TRIALS = (64, 16384)
 # Failure probability of the bound of a generalised choice.
 _FAILURE_PROBABILITY = 0.05
 
@@ -113,7 +112,7 @@ def exponential_mechanism(
     total = count if ends is None else int(ends[-1])
     # Trials are drawn in batches of a public size; the first success of the sequence is returned.
     # Private scores decide how many batches follow the first one, so these have their own bytes.
-    batch, own = min(max(total, _FEWEST_TRIALS), _MOST_TRIALS), source.branches()(0)
+    batch, own = min(max(total, _TRIALS[0]), _TRIALS[1]), source.branches()(0)
     while True:
         trials = _draw_indices(batch, total, source)
         if ends is not None:

@@ -81,14 +81,6 @@ def checked_features(X: Any, n_features: int) -> Any:
     return X
 
 
-def checked_coefficients(w: FloatArray, n_components: int) -> FloatArray:
-    """Return `w` in float64, or raise ValueError if its last axis has another length."""
-    w = np.asarray(w, dtype=np.float64)
-    if w.ndim not in (1, 2) or w.shape[-1] != n_components:
-        raise ValueError(f"w must have a last axis of length {n_components}; got shape {w.shape}")
-    return w
-
-
 def row_blocks(X: Any, entries: int, *, min_rows: int = 1) -> Iterator[tuple[int, int, Any]]:
     """Yield blocks of rows of a matrix in float64; a dense block has about `entries` numbers.
 
@@ -178,7 +170,7 @@ class RademacherMap:
 
     def pull_back(self, w: FloatArray) -> FloatArray:
         """Apply the transposed map; see `LinearMap.pull_back`."""
-        w = checked_coefficients(w, self.n_components)
+        w = np.asarray(w, dtype=np.float64)
         out = np.zeros((*w.shape[:-1], self.n_features_in))
         for first, last, signs in self._signs():
             out += w[..., first:last] @ signs.T
@@ -326,8 +318,9 @@ _MATRICES = tuple(hadamard(2**levels).astype(np.float64) for levels in range(5))
 def _transform(values: FloatArray, work: FloatArray) -> FloatArray:
     """Transform the rows of `values`; both arrays are overwritten, and one of them is returned.
 
-    The matrix is a Kronecker product of matrices of order at most 16. Each factor acts on
-    groups of bits of the column index, lowest bits first.
+    The Hadamard matrix, of a power of two of columns in natural order, is a Kronecker product of
+    matrices of order at most 16. Each factor acts on groups of bits of the column index, lowest
+    bits first (Fino and Algazi, 1976).
     """
     levels = values.shape[1].bit_length() - 1
     n_stages, stride = math.ceil(levels / (len(_MATRICES) - 1)), 1
@@ -342,30 +335,6 @@ def _transform(values: FloatArray, work: FloatArray) -> FloatArray:
         values, work = work, values
         stride *= order
     return values
-
-
-def walsh_hadamard(values: FloatArray) -> FloatArray:
-    """Multiply every row by the Hadamard matrix (entries -1 and 1, natural order).
-
-    The number of columns is a power of two. Four levels of the classical butterflies are done by
-    one product with a matrix of order 16 (Fino and Algazi, 1976).
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from dp_halfspace.projection.linear import walsh_hadamard
-    >>> walsh_hadamard(np.array([[1.0, 2.0, 3.0, 4.0]]))
-    array([[10., -2., -4.,  0.]])
-    """
-    values = np.array(values, dtype=np.float64, order="C")
-    if values.ndim != 2 or values.shape[1] < 1 or values.shape[1] & (values.shape[1] - 1):
-        raise ValueError(f"a power of two of columns is needed; got shape {values.shape}")
-    out = np.empty(values.shape)
-    step = max(1, _TRANSFORMED_ENTRIES // values.shape[1])
-    for lo in range(0, len(values), step):
-        block = values[lo : lo + step]
-        out[lo : lo + step] = _transform(block, np.empty(block.shape))
-    return out
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -411,10 +380,11 @@ class HadamardMap:
 
     def pull_back(self, w: FloatArray) -> FloatArray:
         """Apply the transposed map; see `LinearMap.pull_back`."""
-        w = checked_coefficients(w, self.n_components)
+        w = np.asarray(w, dtype=np.float64)
         values = np.zeros((*w.shape[:-1], next_power_of_two(self.n_features_in)))
         values[..., self.outputs] = w
-        image = walsh_hadamard(np.atleast_2d(values)).reshape(values.shape)
+        rows = np.atleast_2d(values)
+        image = _transform(rows, np.empty(rows.shape)).reshape(values.shape)
         scaled = image[..., : self.n_features_in] * self.signs
         return np.asarray(scaled / math.sqrt(self.n_components))
 

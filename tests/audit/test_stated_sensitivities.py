@@ -119,8 +119,7 @@ def test_the_steps_cost_no_more_than_the_run_as_real_numbers(mu):
     sizes = {"n_samples": 3000, "n_columns": 6, "n_outputs": 1, "block_rows": 512}
     for n_steps in range(2, 60):
         steps = Steps(
-            margin_offset=2.0, clip=0.5, n_steps=n_steps, path_length=3.0, tail_fraction=0.5,
-            max_stride=8.0, smoothness=1.0,
+            margin_offset=2.0, n_steps=n_steps, path_length=3.0, tail_fraction=0.5, max_stride=8.0
         )  # fmt: skip
         plan = plan_descent(steps, **sizes, mu=mu)
         assert n_steps * Fraction(plan.mechanism.mu) ** 2 <= Fraction(mu) ** 2
