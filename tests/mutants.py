@@ -5003,7 +5003,7 @@ MUTANTS = [
     *of(
         "optim/losses.py",
         "tests/optim/objectives/test_losses.py",
-        ("_ramp_loss", "1.0 / width * UP", "1.0 / width", "test_constants_are_rounded_up"),
+        ("huber_hinge", "1.0 / width * UP", "1.0 / width", "test_constants_are_rounded_up"),
         ("shifted_logistic", "peak * UP", "peak", "test_constants_are_rounded_up"),
     ),
     *of(
@@ -6117,7 +6117,7 @@ MUTANTS = [
             "",
             "test_profiles_are_computed_in_float64_and_in_silence",
         ),
-        ("step_up", "max(epsilon, 1e-300)", "epsilon", "test_a_root_of_zero_is_raised"),
+        ("step_up", "max(epsilon, TINY)", "epsilon", "test_a_root_of_zero_is_raised"),
         (
             "_mills_slope",
             "if not far.any():",
