@@ -5948,8 +5948,8 @@ MUTANTS = [
         ),
         (
             "LazyUniform.below",
-            "_EXACT_GUARD_BITS >=",
-            "_EXACT_GUARD_BITS <=",
+            "_GUARD_BITS >=",
+            "_GUARD_BITS <=",
             "test_decision_agrees_with_the_refined_cell",
         ),
         (

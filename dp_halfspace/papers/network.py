@@ -41,8 +41,6 @@ _LARGEST_SUM = 2.0**4
 _RAMP_WIDTH = 2.0**-16
 # Number of activations that are in memory at a time.
 _ACTIVATION_ENTRIES = 2**19
-# Fewest networks that a selection is meant for.
-_FEWEST_CANDIDATES = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,7 +183,7 @@ def smallest_budget() -> float:
     epsilon) ln 100`` records, is as large as that of guessing: ``docs/proofs/pure_network.md``,
     section 3.
     """
-    return 4.0 * math.log(_FEWEST_CANDIDATES)
+    return 4.0 * math.log(100.0)
 
 
 @dataclass(frozen=True, slots=True)

@@ -41,8 +41,9 @@ from dp_halfspace.privacy.randomness import OS_RANDOMNESS, ByteSource, read_word
 _MAX_BITS = 512
 # Number of bits of a word of randomness.
 _WORD_BITS = 64
-# Number of bits by which an enclosure is finer than the uniform number that it is compared with.
-_EXACT_GUARD_BITS = 32
+# Number of bits by which an enclosure is finer than the uniform number that it is compared with, and
+# by which numbers are finer than a probability that is computed from them.
+_GUARD_BITS = 64
 # Bound on the error of a threshold 2**64 exp(-gap) in floating point. It allows np.exp an absolute
 # error of 2**-41, where 2**-52 is usual, and all other rounding errors together 2**-41.
 THRESHOLD_ERROR = 2.0**24
@@ -90,13 +91,13 @@ class LazyUniform:
         ``enclosure(bits)`` must return an integer within 1 of ``p * 2**bits``.
         """
         while True:
-            middle = enclosure(self.bits + _EXACT_GUARD_BITS)
-            if (self.cell + 1) << _EXACT_GUARD_BITS <= middle - 1:
+            middle = enclosure(self.bits + _GUARD_BITS)
+            if (self.cell + 1) << _GUARD_BITS <= middle - 1:
                 return True
-            if self.cell << _EXACT_GUARD_BITS >= middle + 1:
+            if self.cell << _GUARD_BITS >= middle + 1:
                 return False
             if self.bits >= _MAX_BITS:
-                return (2 * self.cell + 1) << _EXACT_GUARD_BITS < 2 * middle
+                return (2 * self.cell + 1) << _GUARD_BITS < 2 * middle
             self.refine()
 
 
@@ -547,8 +548,6 @@ def uniform_below(n: int, source: ByteSource = OS_RANDOMNESS) -> int:
             return draw
 
 
-# Number of additional bits with which a probability is computed.
-_GUARD_BITS = 64
 # Smallest rate of the discrete Laplace distribution, with which the noise stays below 2^62.
 SMALLEST_COUNT_RATE = Fraction(1, 2**53)
 # Binary digits that are one with a probability below exp(-512) are taken to be zero.
