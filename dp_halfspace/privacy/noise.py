@@ -41,8 +41,8 @@ from dp_halfspace.privacy.randomness import OS_RANDOMNESS, ByteSource, read_word
 _MAX_BITS = 512
 # Number of bits of a word of randomness.
 _WORD_BITS = 64
-# Number of bits by which an enclosure is finer than the uniform number that it is compared with, and
-# by which numbers are finer than a probability that is computed from them.
+# Number of bits by which an enclosure is finer than the uniform number that it is compared with,
+# and by which numbers are finer than a probability that is computed from them.
 _GUARD_BITS = 64
 # Bound on the error of a threshold 2**64 exp(-gap) in floating point. It allows np.exp an absolute
 # error of 2**-41, where 2**-52 is usual, and all other rounding errors together 2**-41.
