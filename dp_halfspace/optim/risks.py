@@ -391,6 +391,9 @@ class MarginRisk(Risk):
     adversary: Adversary | None = None
     min_weight: float = 0.0
 
+    # Those of the square of two slopes: ``objective_perturbation.md``, Lemma 4.
+    vertices: ClassVar[Vertices] = ((1, 0.0), (2, 0.5), (1, 1.0))
+
     def __post_init__(self) -> None:
         require("at least 0 and finite", tilt=self.tilt)
         if not 0.0 <= self.min_weight <= self.max_weight:
@@ -432,11 +435,6 @@ class MarginRisk(Risk):
     def gradient_change(self) -> float:
         """``2 c L r``; ``objective_perturbation.md``, Lemma 2."""
         return self.loss.lipschitz * self.max_weight * 2.0 * self.row_norm * UP
-
-    @property
-    def vertices(self) -> Vertices:
-        """Vertices of the square of two slopes; ``objective_perturbation.md``, Lemma 4."""
-        return ((1, 0.0), (2, 0.5), (1, 1.0))
 
     @property
     def curvature(self) -> float:

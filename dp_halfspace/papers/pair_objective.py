@@ -521,6 +521,8 @@ class PairRisk(Risk):
     normaliser: float
 
     pairwise: ClassVar[bool] = True
+    # Those of the set of gradient changes of a pair: ``pairwise.md``, Lemma 9.
+    vertices: ClassVar[Vertices] = ((1, 0.0), (1, math.sqrt(0.75) * UP), (2, 1.0))
 
     @property
     def perturbable(self) -> bool:
@@ -547,11 +549,6 @@ class PairRisk(Risk):
     def gradient_change(self) -> float:
         """``(n - 1) L D / Z``; ``pairwise.md``, Lemma 7. Infinite for unbounded slopes."""
         return self.partners * self.loss.lipschitz * self.diameter * UP
-
-    @property
-    def vertices(self) -> Vertices:
-        """Vertices of the set of gradient changes of a pair; ``pairwise.md``, Lemma 9."""
-        return ((1, 0.0), (1, math.sqrt(0.75) * UP), (2, 1.0))
 
     @property
     def curvature(self) -> float:
