@@ -48,7 +48,8 @@ from benchmarks.pictures import save
 from benchmarks.tables import markdown
 from dp_halfspace import PrivateTableClassifier
 from dp_halfspace.inspection import check_pipeline
-from dp_halfspace.privacy import Event, Pure, epsilon
+from dp_halfspace.privacy import Pure, epsilon
+from dp_halfspace.privacy.events import Event
 
 FloatArray = NDArray[np.float64]
 

@@ -33,7 +33,7 @@ from benchmarks.cells import RESULTS, merge, provenance, read, versions
 from benchmarks.pictures import IMAGES, save
 from benchmarks.risk_bounds import COLUMNS, distribution, minimiser, risk
 from benchmarks.tables import markdown
-from dp_halfspace.optim import LOGISTIC
+from dp_halfspace.optim.losses import LOGISTIC
 from dp_halfspace.optim.risks import MarginRisk
 from dp_halfspace.privacy import gdp_mu
 from dp_halfspace.theory import (

@@ -21,7 +21,8 @@ import scipy
 from scipy import sparse
 
 from benchmarks.cells import provenance
-from dp_halfspace.projection import LinearMap, draw_hadamard, draw_rademacher
+from dp_halfspace.projection import draw_hadamard, draw_rademacher
+from dp_halfspace.projection.linear import LinearMap
 
 RESULTS = Path(__file__).parent / "results" / "projection.json"
 REPEATS = 5

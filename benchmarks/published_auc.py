@@ -30,14 +30,9 @@ from numpy.typing import NDArray
 
 from benchmarks.methods import RANKINGS, Method
 from benchmarks.predictors import Linear, area_under_curve, unit_ball, with_constant
-from dp_halfspace.optim import (
-    LOGISTIC,
-    SQUARED,
-    Loss,
-    MarginObjective,
-    Objective,
-    certified_minimum,
-)
+from dp_halfspace.optim import Loss, certified_minimum
+from dp_halfspace.optim.losses import LOGISTIC, SQUARED
+from dp_halfspace.optim.objectives import MarginObjective, Objective
 from dp_halfspace.papers.pair_objective import PairwiseObjective
 from dp_halfspace.rows.rows import clipped_rows
 

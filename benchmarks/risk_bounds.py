@@ -28,7 +28,7 @@ from scipy.special import logsumexp, softmax
 from benchmarks.cells import RESULTS, merge, read, store, versions
 from benchmarks.pictures import IMAGES, half_width, save
 from benchmarks.tables import markdown
-from dp_halfspace.optim import LOGISTIC
+from dp_halfspace.optim.losses import LOGISTIC
 from dp_halfspace.privacy import gdp_mu
 from dp_halfspace.theory import (
     RiskBound,

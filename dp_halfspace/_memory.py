@@ -20,6 +20,16 @@ _MOST_BYTES = 2**36
 _BLOCK_BYTES = 2**28
 # Number of bytes of a number in float64.
 NUMBER_BYTES = 8
+# Bytes of a temporary array that is small enough for the cache.
+CACHED_BYTES = 2**18
+# Numbers in float64 of a temporary array that need not be: 32 MB.
+WORK_ENTRIES = 2**22
+# Bytes of rows that are kept between passes, if they all fit.
+KEPT_BYTES = 2**26
+# Rows of which norms, features or copies are computed at a time.
+COPIED_ROWS = 1024
+# Rows of a sparse block.
+SPARSE_ROWS = 8192
 
 
 class OutOfMemory(MemoryError):

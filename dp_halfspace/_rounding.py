@@ -5,6 +5,11 @@ these factors, so that the used number is always on the conservative side of the
 additional noise is the difference of a factor from one, which is too small to be measured.
 """
 
+# Unit roundoff of float64, round to nearest.
+EPS = 2.0**-53
+# Divisors are raised to this number, whose reciprocal is finite.
+TINY = 1e-300
+
 # Each elementary operation, including square roots, has a relative error of at most 2^-53. These
 # factors cover thousands of them, and the logarithms and exponentials of the accounting.
 UP = 1.0 + 2.0**-40

@@ -167,7 +167,7 @@ def test_rank_test_sees_a_violation():
     assert rank_violations(privacy, guarded) == [losses]
     solvers = "dp_halfspace.optim.solvers"
     assert floor_violations(losses, f"from {solvers} import Optimizer") == [solvers]
-    paper, linear = "dp_halfspace.papers.noisy_gd", "dp_halfspace.engine.linear"
+    paper, linear = "dp_halfspace.papers.known_margin", "dp_halfspace.engine.linear"
     few = "dp_halfspace.selection.small_tables"
     assert rank_violations(linear, f"import {paper}") == [paper]
     assert rank_violations(paper, f"import {few}") == [few]

@@ -23,7 +23,8 @@ import numpy as np
 from dp_halfspace.engine.plan import FitPlan, Fitted, PublicFacts
 from dp_halfspace.papers.output import PerturbedMinimiser, plan_output
 from dp_halfspace.estimators.base import PrivateLinearClassifier
-from dp_halfspace.optim import (LOGISTIC, empirical_risk)
+from dp_halfspace.optim import empirical_risk
+from dp_halfspace.optim.losses import LOGISTIC
 from dp_halfspace.rows.rows import clipped_rows
 
 

@@ -52,7 +52,6 @@ MODELS = {
     "ranking": PrivateAUCClassifier(**STATED),
     "additive": PrivateKernelClassifier(classes=[0, 1]),
     "rbf": PrivateKernelClassifier(kernel="rbf", **FEATURES),
-    "laplacian": PrivateKernelClassifier(kernel="laplacian", **FEATURES),
     "polynomial": PrivateKernelClassifier(kernel="polynomial", **FEATURES),
     "labels": LabelPrivateClassifier(classes=[0, 1]),
     "cosine labels": LabelPrivateClassifier(n_fourier=20, classes=[0, 1]),

@@ -23,7 +23,7 @@ from dp_halfspace.papers.kernel import KernelTraining
 from dp_halfspace.papers.known_margin import plan_known_margin
 from dp_halfspace.papers.staged_search import plan_search, run_search
 from dp_halfspace.privacy.budget import Budget
-from dp_halfspace.projection.features import AdditiveMap, Spectrum, draw_fourier
+from dp_halfspace.projection.features import AdditiveMap, draw_fourier
 from dp_halfspace.rows.rows import normalised_rows
 from dp_halfspace.selection.small_tables import plan_small_table
 from dp_halfspace.selection.small_trees import plan_small_tree, plan_staged_tree
@@ -193,7 +193,7 @@ def test_rows_that_are_counted_one_by_one_are_seen(monkeypatch):
 
 
 LINEAR = AdditiveMap(3, 1)
-CURVED = AdditiveMap(3, 2, draw_fourier(Spectrum("rbf"), 3, np.ones(4), np.random.default_rng(2)))
+CURVED = AdditiveMap(3, 2, draw_fourier(3, np.ones(4), np.random.default_rng(2)))
 
 
 @pytest.mark.parametrize("features", [LINEAR, CURVED], ids=["linear", "curved"])

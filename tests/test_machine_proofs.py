@@ -359,7 +359,7 @@ def of_group_rounding(rng):
     share = evaluated("single_share")
     assert evaluated("group_rounding", group=group, stretch=stretch) <= share
     longer = evaluated("group_rounding", group=2 * group, stretch=stretch)
-    assert group == float32_rows._LARGEST_GROUP or longer > share
+    assert group == float32_rows.GRAM_GROUP or longer > share
 
 
 def of_single_share(rng):
@@ -402,7 +402,7 @@ def of_whole_step(formula, *, is_single):
         assert (0.5 * (columns + 5) * mapped + evaluation) * EPS <= clip / 1000
         assert stretch >= 256
         assert 2.0**-23 * (n_classes + 16) <= 1 / 5000
-        assert (float32_rows._LARGEST_GROUP + 6) * float32_rows.SINGLE_EPS <= 1 / 1000
+        assert (float32_rows.GRAM_GROUP + 6) * float32_rows.SINGLE_EPS <= 1 / 1000
 
     return check
 

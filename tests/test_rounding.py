@@ -26,13 +26,13 @@ from dp_halfspace.estimators._operating_point import plan_threshold
 from dp_halfspace.ledger import cap
 from dp_halfspace.model_selection import _search_plan
 from dp_halfspace.model_selection._search_plan import score_sensitivity, scores_sensitivity
-from dp_halfspace.optim import LOGISTIC, losses, minimiser_radius, shifted_logistic
-from dp_halfspace.optim.losses import huber_hinge, softmax_diameter
+from dp_halfspace.optim import losses, minimiser_radius
+from dp_halfspace.optim.losses import LOGISTIC, huber_hinge, shifted_logistic, softmax_diameter
 from dp_halfspace.optim.objectives import Adversary
 from dp_halfspace.optim.risks import MarginRisk, SoftmaxRisk, jacobian_floor, logistic_diameter
-from dp_halfspace.papers import known_margin, margin_selection, pair_risk
+from dp_halfspace.papers import known_margin, margin_selection, pair_objective
 from dp_halfspace.papers.labels import plan_labels, statistic_sensitivity
-from dp_halfspace.papers.margin_choice import plan_margin_choice
+from dp_halfspace.papers.margin_selection import plan_margin_choice
 from dp_halfspace.papers.network import NetworkShape, network_sensitivity
 from dp_halfspace.papers.objective import (
     GaussianLinearTerm,
@@ -40,7 +40,7 @@ from dp_halfspace.papers.objective import (
     plan_objective,
 )
 from dp_halfspace.papers.output import plan_output
-from dp_halfspace.papers.pair_risk import PairRisk, balanced_normaliser
+from dp_halfspace.papers.pair_objective import PairRisk, balanced_normaliser
 from dp_halfspace.privacy.accounting import mu_beside
 from dp_halfspace.privacy.budget import Budget
 from dp_halfspace.privacy.events import Gaussian, Pure, to_dp_event
@@ -246,12 +246,13 @@ def lowered_budgets():
     """Name what is spent, the budget that it is a part of, and the factor."""
     mu, epsilon = 0.7, 0.7
     sizes = {"n_samples": 3000, "n_columns": 6, "n_outputs": 1, "block_rows": 512}
-    steps = known_margin.plan_margin_descent(**sizes, margin=0.1, mu=mu)
+    taken = known_margin.margin_steps(3000, 6, 1, margin=0.1, mu=mu)
+    steps = known_margin.plan_descent(taken, **sizes, mu=mu)
     yield "steps", mpmath.sqrt(steps.steps.n_steps) * steps.mechanism.mu, mu, DOWN
     whole = Budget.of(1.0, 1e-6)
     margins = plan_margin_choice(PROBLEM, "noisy_gd", whole)
     beside = mu_beside(margins.choice.epsilon, 1.0, 1e-6)
-    training = margins.candidates[0].algorithm.descent
+    training = margins.candidates[0].algorithm
     spent = mpmath.sqrt(training.steps.n_steps) * training.mechanism.mu
     yield "steps beside a choice of a margin", spent, mpmath.mpf(beside) * DOWN, DOWN
     for counts in (False, True):
@@ -350,7 +351,7 @@ PERTURBED = ObjectivePerturbationClassifier(rows="clipped", **OF_ROWS)
         (output_perturbation, "UP", lambda: releases_of(NOISY)[0].sensitivity),
         (objective_perturbation, "UP", lambda: releases_of(PERTURBED)[0].change),
         (losses, "FAR_UP", lambda: softmax_diameter.__wrapped__(4, 5.0)),
-        (pair_risk, "FAR_UP", lambda: PAIRS.log_ratio(0.3)),
+        (pair_objective, "FAR_UP", lambda: PAIRS.log_ratio(0.3)),
         (_search_plan, "UP", lambda: gaussian_search().events[0].mu),
     ],
     ids=["noisy rows", "perturbed rows", "softmax", "pairs", "dearest run"],

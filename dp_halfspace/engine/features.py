@@ -25,7 +25,7 @@ from dp_halfspace.engine.scales import CLIP, ColumnScales, in_column_scales
 from dp_halfspace.rows.blocks import FloatArray, canonical_csr, clip_scales, scale_csr
 
 if TYPE_CHECKING:
-    from dp_halfspace.projection import AdditiveMap, FeatureMap
+    from dp_halfspace.projection.features import AdditiveMap, FeatureMap
 
 # Number of rows whose features are computed at a time, and number of features in a chunk.
 _ROWS = 1024

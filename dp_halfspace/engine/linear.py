@@ -87,7 +87,7 @@ from dp_halfspace.rows.float32_rows import clipped_float32_rows, single_block_si
 from dp_halfspace.rows.rows import Rows
 
 if TYPE_CHECKING:
-    from dp_halfspace.projection import LinearMap
+    from dp_halfspace.projection.linear import LinearMap
 
 # Share of mu^2 that counts of the classes take, if these are to be balanced.
 COUNTS_SHARE = 0.02

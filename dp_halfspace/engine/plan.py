@@ -26,7 +26,7 @@ from dp_halfspace.rows.blocks import FloatArray
 if TYPE_CHECKING:
     from dp_halfspace.engine.moment import RowClip
     from dp_halfspace.engine.scales import ColumnScales
-    from dp_halfspace.projection import LinearMap
+    from dp_halfspace.projection.linear import LinearMap
 
 
 @dataclass(frozen=True, slots=True, eq=False)

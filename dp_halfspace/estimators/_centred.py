@@ -58,7 +58,7 @@ from dp_halfspace.privacy.mechanisms import (
     Permit,
     noise_deviation,
 )
-from dp_halfspace.projection import LinearMap
+from dp_halfspace.projection.linear import LinearMap
 from dp_halfspace.rows.blocks import FloatArray, block_size
 from dp_halfspace.rows.chunked_rows import rows_over
 from dp_halfspace.rows.mapped_rows import FormedRows, MappedRows, formed_block_rows

@@ -20,7 +20,7 @@ from dp_halfspace.papers.objective import plan_objective
 from dp_halfspace.papers.output import perturbed_row_ridge
 from dp_halfspace.papers.training import LinearTraining, Problem, linear_plan
 from dp_halfspace.privacy.budget import Budget
-from dp_halfspace.projection import AdditiveMap, FeatureMap
+from dp_halfspace.projection.features import AdditiveMap, FeatureMap
 from dp_halfspace.selection.rule import DIRECTIONS_PAY
 
 # Value of the constant column for a perturbed objective of rows of norm one, before the rows have

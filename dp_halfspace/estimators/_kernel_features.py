@@ -10,12 +10,8 @@ import math
 import numpy as np
 
 from dp_halfspace.privacy.budget import Budget
-from dp_halfspace.projection import (
-    FeatureMap,
-    ProjectedFeatures,
-    draw_projection,
-    jl_dimension,
-)
+from dp_halfspace.projection.features import FeatureMap, ProjectedFeatures
+from dp_halfspace.projection.linear import draw_projection, jl_dimension
 from dp_halfspace.rows.blocks import FloatArray
 
 # Fewest and most features of a kernel.
@@ -62,9 +58,7 @@ def n_kernel_components(n_samples: int, mu: float) -> int:
     return 2 * round(min(max(n_samples * mu, _FEWEST), _MOST) / 2.0)
 
 
-def length_scales(
-    kernel: str, n_samples: int, n_features: int, n_classes: int, size: int
-) -> FloatArray:
+def length_scales(n_samples: int, n_classes: int, size: int) -> FloatArray:
     """Return `size` length scales of the automatic kernel, relative to the scale of a row.
 
     Coarse scales come first. The fewer records there are, the larger is the share of fine scales,
@@ -76,10 +70,7 @@ def length_scales(
     # Midpoints of equal parts of the logarithmic range.
     low, high = (math.log(scale) for scale in _FINE)
     middles = (np.arange(n_fine) + 0.5) / max(n_fine, 1)
-    scales = np.concatenate([np.full(size - n_fine, _COARSE), np.exp(low + (high - low) * middles)])
-    # The Laplacian kernel adds the differences of all columns, which is up to sqrt(d) times as much
-    # as their Euclidean norm.
-    return np.asarray(scales * (math.sqrt(n_features) if kernel == "laplacian" else 1.0))
+    return np.concatenate([np.full(size - n_fine, _COARSE), np.exp(low + (high - low) * middles)])
 
 
 def choose_n_features(n_samples: int, budget: Budget) -> int:

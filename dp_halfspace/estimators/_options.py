@@ -20,13 +20,8 @@ from dp_halfspace.exceptions import warn_caller
 from dp_halfspace.optim.losses import Loss
 from dp_halfspace.optim.objectives import Adversary
 from dp_halfspace.optim.risks import MarginRisk
-from dp_halfspace.projection import (
-    PROJECTIONS,
-    AdditiveMap,
-    LinearMap,
-    draw_projection,
-    jl_dimension,
-)
+from dp_halfspace.projection.features import AdditiveMap
+from dp_halfspace.projection.linear import PROJECTIONS, LinearMap, draw_projection, jl_dimension
 from dp_halfspace.rows.blocks import FloatArray
 
 # Largest weight of a single record without a warning, relative to the weight of all others.

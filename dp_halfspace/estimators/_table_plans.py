@@ -33,7 +33,7 @@ from dp_halfspace.estimators.kernel import PrivateKernelClassifier
 from dp_halfspace.papers.kernel import KernelTraining
 from dp_halfspace.privacy.events import Event
 from dp_halfspace.privacy.mechanisms import Permit
-from dp_halfspace.projection import AdditiveMap
+from dp_halfspace.projection.features import AdditiveMap
 
 # Number of bytes of features that are kept between passes.
 KEPT_FEATURES = 3 * 2**27

@@ -19,9 +19,8 @@ from dp_halfspace.estimators._wrapped_plans import plan_rows, warn_of_unscaled_c
 from dp_halfspace.estimators.base import DefaultStepsClassifier, has_defaults
 from dp_halfspace.privacy.budget import Budget
 
-# For each `iterate`, the fraction of the last steps whose iterates are averaged; None for that of
-# the algorithm.
-_AVERAGED_TAILS = {"averaged": None, "mean": 1.0, "last": 0.0}
+# For each `iterate`, the fraction of the last steps whose iterates are averaged.
+_AVERAGED_TAILS = {"averaged": 0.5, "mean": 1.0, "last": 0.0}
 # The parameters that shape a model: with their defaults a small table is fitted by a selection.
 _LINEAR_SHAPE = (
     *("margin", "solver", "selection", "iterate", "projection", "n_components"),

@@ -14,7 +14,8 @@ from dp_halfspace.engine.plan import FitPlan, PublicFacts
 from dp_halfspace.estimators._ranking import MECHANISMS, RankingFit, plan_ranking
 from dp_halfspace.estimators._wrapped_plans import plan_rows
 from dp_halfspace.estimators.base import PrivateLinearClassifier
-from dp_halfspace.papers.pairs import LOSSES, RankingProblem
+from dp_halfspace.papers.pair_objective import PAIRWISE_LOSSES
+from dp_halfspace.papers.pairs import RankingProblem
 from dp_halfspace.privacy.budget import Budget
 
 
@@ -33,9 +34,9 @@ class PrivateAUCClassifier(PrivateLinearClassifier):
         are centred and whitened by a released second moment; for pure DP objective perturbation on
         such rows. ``"objective"`` and ``"output"``: the exact minimiser of a loss over all pairs,
         with a random linear term or with noise, as published.
-    loss : {"logistic", "squared", "huber", "squared_hinge"}, default="logistic"
-        Loss of the difference of scores of a pair, for ``"objective"`` (``"logistic"`` or
-        ``"huber"``) and ``"output"``. The squared loss is solved in closed form.
+    loss : {"logistic", "squared"}, default="logistic"
+        Loss of the difference of scores of a pair, for ``"output"``, and ``"logistic"`` for
+        ``"objective"``. The squared loss is solved in closed form.
     alpha : float or "auto", default="auto"
         Strength of the regulariser of ``"objective"`` and ``"output"``, which minimise
 
@@ -147,7 +148,7 @@ class PrivateAUCClassifier(PrivateLinearClassifier):
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **PrivateLinearClassifier._parameter_constraints,
         "mechanism": [StrOptions({"auto", *MECHANISMS})],
-        "loss": [StrOptions(set(LOSSES))],
+        "loss": [StrOptions({*PAIRWISE_LOSSES})],
         "alpha": [*public_number(), StrOptions({"auto"})],
         "class_counts": [StrOptions({"private"}), "array-like"],
         "threshold": [

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.utils.validation import check_is_fitted
 
-from dp_halfspace._memory import refuse_beyond_memory
+from dp_halfspace._memory import KEPT_BYTES, refuse_beyond_memory
 from dp_halfspace._params import public_number
 from dp_halfspace._sklearn_compat import Interval, StrOptions, column_names
 from dp_halfspace.engine.features import Features, joint_features
@@ -41,23 +41,20 @@ from dp_halfspace.estimators._wrapped_plans import plan_rows
 from dp_halfspace.estimators.base import DefaultStepsClassifier, has_defaults
 from dp_halfspace.papers import SMALLEST_MARGIN, SOLVERS
 from dp_halfspace.papers.kernel import KernelTraining
-from dp_halfspace.papers.margin_choice import (
-    SEARCH_MEMORY,
+from dp_halfspace.papers.margin_selection import (
     MarginChoice,
     plan_margin_choice,
 )
 from dp_halfspace.papers.training import LinearTraining, Problem
 from dp_halfspace.privacy.budget import Budget
 from dp_halfspace.privacy.randomness import public_generator
-from dp_halfspace.projection import (
-    KERNELS,
-    PROJECTIONS,
+from dp_halfspace.projection.features import (
     AdditiveMap,
     FeatureMap,
-    Spectrum,
     draw_fourier,
     draw_tensor_sketch,
 )
+from dp_halfspace.projection.linear import PROJECTIONS
 from dp_halfspace.rows.blocks import block_size
 
 if TYPE_CHECKING:
@@ -104,9 +101,8 @@ class PrivateKernelClassifier(DefaultStepsClassifier):
         each column: the score is then a sum of one curve for each column
         (:class:`~dp_halfspace.inspection.EffectsDisplay`). ``"auto"`` adds Fourier features of all
         columns with ``n mu`` of at least 500 for each column, and shortens rows far from the mean
-        when it scores them. The other kernels use random features alone: ``"rbf"``,
-        ``"laplacian"``, ``"matern"`` (see :class:`~dp_halfspace.projection.Spectrum`) or
-        ``"polynomial"``, ``(<x, z> / length_scale^2 + coef0)^degree``.
+        when it scores them. The other kernels use random features alone: ``"rbf"``, the Gaussian
+        kernel, or ``"polynomial"``, ``(<x, z> / length_scale^2 + coef0)^degree``.
     length_scale : float or "auto", default="auto"
         PUBLIC length scale of the kernel, in the units of the data; only for random features alone.
         ``"auto"`` is a mixture of ``.7 data_norm`` and of .04 to .35 `data_norm`, the latter with a
@@ -123,8 +119,6 @@ class PrivateKernelClassifier(DefaultStepsClassifier):
         Degree of the ``"polynomial"`` kernel.
     coef0 : float, default=1.0
         Constant term of the ``"polynomial"`` kernel, not negative.
-    nu : float, default=1.5
-        Smoothness of the ``"matern"`` kernel.
     margin : "auto", "select" or float, default="auto"
         ``"auto"`` needs no margin. A float in [1e-9, 1] is a PUBLIC guess of the margin of
         normalised feature rows. ``"select"`` chooses a margin privately by its hinge loss and then
@@ -217,7 +211,6 @@ class PrivateKernelClassifier(DefaultStepsClassifier):
     See Also
     --------
     AdaptiveMarginClassifier : The linear default.
-    dp_halfspace.projection.Spectrum : The kernels that Fourier features approximate.
 
     Notes
     -----
@@ -253,7 +246,6 @@ class PrivateKernelClassifier(DefaultStepsClassifier):
     n_components: int | str = "auto"
     degree: int = 3
     coef0: float = 1.0
-    nu: float = 1.5
     margin: float | str = "auto"
     solver: str = "noisy_gd"
     projection: str | None = None
@@ -263,12 +255,11 @@ class PrivateKernelClassifier(DefaultStepsClassifier):
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **DefaultStepsClassifier._parameter_constraints,
-        "kernel": [StrOptions({*ADDITIVE, *KERNELS, "polynomial"})],
+        "kernel": [StrOptions({*ADDITIVE, "rbf", "polynomial"})],
         "length_scale": [StrOptions({"auto"}), *public_number()],
         "n_components": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"})],
         "degree": [Interval(Integral, 1, 16, closed="both")],
         "coef0": [Interval(Real, 0, 1e6, closed="both")],
-        "nu": [Interval(Real, 0.1, 1e3, closed="both")],
         "margin": [
             StrOptions({"auto", "select"}),
             Interval(Real, SMALLEST_MARGIN, 1, closed="both"),
@@ -291,7 +282,8 @@ class PrivateKernelClassifier(DefaultStepsClassifier):
         _refuse_features(feature_map.n_components, facts)
         of_features = replace(facts, n_features=feature_map.n_components, is_sparse=False)
         problem = replace(problem, facts=of_features)
-        least = SEARCH_MEMORY if self.margin == "select" else 0
+        # A choice reads the features hundreds of times, so they are kept where they fit.
+        least = KEPT_BYTES if self.margin == "select" else 0
         return KernelTraining(
             self._plan_training(problem, feature_map, budget),
             feature_map,
@@ -475,9 +467,9 @@ class PrivateKernelClassifier(DefaultStepsClassifier):
         if self.kernel == "polynomial":
             how: dict[str, Any] = {"degree": int(self.degree), "coef0": float(self.coef0)}
             return draw_tensor_sketch(d, size, rng, **how, length_scale=scale or 1.0)
-        sizes = facts.n_privacy_units, d, facts.n_classes
-        scales = np.full(half, scale) if scale else length_scales(self.kernel, *sizes, half)
-        return draw_fourier(Spectrum(self.kernel, nu=float(self.nu)), d, scales, rng)
+        sizes = facts.n_privacy_units, facts.n_classes
+        scales = np.full(half, scale) if scale else length_scales(*sizes, half)
+        return draw_fourier(d, scales, rng)
 
     def _small_plan(self, facts: PublicFacts, budget: Budget) -> FitPlan | None:
         """Plan the selection of the linear default for a small table of three to seven classes."""

@@ -32,7 +32,8 @@ from dp_halfspace.papers.labels import (
 from dp_halfspace.privacy.budget import Budget
 from dp_halfspace.privacy.mechanisms import Permit
 from dp_halfspace.privacy.randomness import public_generator
-from dp_halfspace.projection import RademacherMap, Spectrum, draw_fourier, draw_rademacher
+from dp_halfspace.projection.features import draw_fourier
+from dp_halfspace.projection.linear import RademacherMap, draw_rademacher
 from dp_halfspace.rows.blocks import FloatArray, clip_scales, sums_of_squares
 from dp_halfspace.rows.rows import Rows, inverse_lengths
 
@@ -113,7 +114,7 @@ def fit_label_features(
             length_scale = _median_distance(scaled, rng) / 2.0 * scale
         scale = max(length_scale, _SMALLEST_LENGTH)
         scales = np.ones(n_fourier // 2)
-        matrix = draw_fourier(Spectrum("rbf"), d, scales, rng).frequencies.astype(np.float64)
+        matrix = draw_fourier(d, scales, rng).frequencies.astype(np.float64)
     elif d > _MOST_LINEAR:
         matrix = draw_rademacher(d, _MOST_LINEAR, rng)
     sample = _scale_rows(sample, data_norm, scale)

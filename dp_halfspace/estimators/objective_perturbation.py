@@ -31,10 +31,10 @@ from dp_halfspace.papers.output import objective_ridge
 from dp_halfspace.papers.stochastic import STOCHASTIC, minimiser_of
 from dp_halfspace.privacy.budget import Budget
 from dp_halfspace.privacy.randomness import public_generator
-from dp_halfspace.projection import PROJECTIONS
+from dp_halfspace.projection.linear import PROJECTIONS
 from dp_halfspace.rows.blocks import block_size
 
-_SMOOTH_LOSSES = ("logistic", "shifted_logistic", "huber_hinge", "smoothed_hinge")
+_SMOOTH_LOSSES = ("logistic", "shifted_logistic", "huber_hinge")
 # Guess for clipped rows of the norm of good coefficients, in units of 1 / data_norm, and of the
 # size of the intercept.
 _SCORE_GUESS = 1.5
@@ -61,7 +61,7 @@ class ObjectivePerturbationClassifier(PrivateLinearClassifier):
     Parameters
     ----------
     loss : str, default="logistic"
-        ``"logistic"``, ``"shifted_logistic"``, ``"huber_hinge"`` or ``"smoothed_hinge"``.
+        ``"logistic"``, ``"shifted_logistic"`` or ``"huber_hinge"``.
         Smooth convex loss of the signed margin with slope in [-1, 0]. With three classes or
         more, the logistic ones are multinomial; any other is one class against the rest.
         Probabilities need ``"logistic"``.

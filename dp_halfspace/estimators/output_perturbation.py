@@ -32,7 +32,7 @@ from dp_halfspace.papers.stochastic import STOCHASTIC, minimiser_of
 from dp_halfspace.privacy.budget import Budget
 from dp_halfspace.rows.blocks import block_size
 
-_LOSSES = ("logistic", "huber_hinge", "smoothed_hinge", "hinge", "squared_hinge", "squared")
+_LOSSES = ("logistic", "huber_hinge", "hinge", "squared_hinge", "squared")
 # Assumed norm of a good coefficient vector, in units of 1 / data_norm; see
 # docs/evidence/output_perturbation.md for the measurement behind it.
 _NORM_GUESS = 4.0
@@ -60,11 +60,11 @@ class OutputPerturbationClassifier(PrivateLinearClassifier):
     Parameters
     ----------
     loss : str, default="logistic"
-        Convex loss of the signed margin: ``"logistic"``, ``"huber_hinge"``, ``"smoothed_hinge"``,
-        ``"hinge"``, ``"squared_hinge"`` or ``"squared"``. With three classes or more,
-        ``"logistic"`` is multinomial, any other is one class against the rest. ``"hinge"`` is the
-        Huber hinge of half-width .001: at most .00025 above the hinge loss, with the noise of the
-        hinge loss. Probabilities need ``"logistic"``.
+        Convex loss of the signed margin: ``"logistic"``, ``"huber_hinge"``, ``"hinge"``,
+        ``"squared_hinge"`` or ``"squared"``. With three classes or more, ``"logistic"`` is
+        multinomial, any other is one class against the rest. ``"hinge"`` is the Huber hinge of
+        half-width .001: at most .00025 above the hinge loss, with the noise of the hinge loss.
+        Probabilities need ``"logistic"``.
     alpha : float or "auto", default="auto"
         Strength of the regulariser. ``"auto"`` balances bias and noise as a function of n, d, the
         number of classes, the budget and `data_norm` alone. A float below ``1e-8 (data_norm^2 +

@@ -15,15 +15,15 @@ from dp_halfspace.estimators._wrapped_plans import plan_rows
 from dp_halfspace.estimators.base import PrivateLinearClassifier, has_defaults
 from dp_halfspace.papers import SMALLEST_MARGIN
 from dp_halfspace.papers.halfspace_search import plan_direction_training
+from dp_halfspace.papers.staged_search import MOST_CANDIDATES
 from dp_halfspace.papers.training import LinearTraining, Problem
 from dp_halfspace.privacy.budget import Budget
 from dp_halfspace.privacy.record import PrivacyRecord
-from dp_halfspace.projection import PROJECTIONS
-from dp_halfspace.rows.directions import MOST_DIRECTIONS
+from dp_halfspace.projection.linear import PROJECTIONS
 
 # The parameters that shape a model.
 _SEARCH_SHAPE = (
-    *("directions", "n_directions", "n_stages", "margin", "projection", "n_components"),
+    *("n_directions", "n_stages", "margin", "projection", "n_components"),
     *("fit_intercept", "intercept_scaling"),
 )
 
@@ -39,14 +39,10 @@ class PureHalfspaceClassifier(PrivateLinearClassifier):
 
     Parameters
     ----------
-    directions : str, default="random"
-        How the normal vectors of the candidate hyperplanes are drawn. ``"random"``: most have few
-        non-zero coefficients, or coefficients of one sign; after a projection they are uniform on
-        the sphere. ``"lattice"``: in the first stage the directions of all points of an integer
-        lattice; for few columns.
     n_directions : int or "auto", default="auto"
-        Number of candidates in each stage, at most 1000000; a lattice may have fewer. ``"auto"`` is
-        50000, and fewer with more than 20000 rows.
+        Number of candidates in each stage, at most 1000000. ``"auto"`` is 50000, and fewer with
+        more than 20000 rows. The normal vectors of most have few non-zero coefficients, or
+        coefficients of one sign; after a projection they are uniform on the sphere.
     n_stages : int or "auto", default="auto"
         Number of stages; each spends an equal part of epsilon and halves the width of the cone
         around the last choice. ``"auto"`` is ``n epsilon / 350``, within 1 and 8.
@@ -149,7 +145,6 @@ class PureHalfspaceClassifier(PrivateLinearClassifier):
     True
     """
 
-    directions: str = "random"
     n_directions: int | str = "auto"
     n_stages: int | str = "auto"
     margin: float | None = None
@@ -160,9 +155,8 @@ class PureHalfspaceClassifier(PrivateLinearClassifier):
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **PrivateLinearClassifier._parameter_constraints,
         "delta": [Options(Real, {0})],
-        "directions": [StrOptions({"random", "lattice"})],
         "n_directions": [
-            Interval(Integral, 2, MOST_DIRECTIONS, closed="both"),
+            Interval(Integral, 2, MOST_CANDIDATES, closed="both"),
             StrOptions({"auto"}),
         ],
         "n_stages": [Interval(Integral, 1, 64, closed="both"), StrOptions({"auto"})],
@@ -207,7 +201,6 @@ class PureHalfspaceClassifier(PrivateLinearClassifier):
             budget,
             n_directions=None if isinstance(self.n_directions, str) else int(self.n_directions),
             n_stages=None if isinstance(self.n_stages, str) else int(self.n_stages),
-            lattice=self.directions == "lattice",
             margin=margin,
         )
         warn_of_projection(
@@ -218,7 +211,6 @@ class PureHalfspaceClassifier(PrivateLinearClassifier):
             margin=margin,
         )
         parameters = {
-            "directions": self.directions,
             "margin": margin,
             "n_stages": len(plan.events),
             "n_components": None if plan.linear_map is None else plan.linear_map.n_components,

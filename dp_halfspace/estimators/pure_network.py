@@ -32,7 +32,7 @@ from dp_halfspace.papers.staged_search import MOST_CANDIDATES, StagedSearch, pla
 from dp_halfspace.privacy.budget import Budget
 from dp_halfspace.privacy.mechanisms import Permit
 from dp_halfspace.privacy.randomness import public_generator
-from dp_halfspace.projection import PROJECTIONS, LinearMap
+from dp_halfspace.projection.linear import PROJECTIONS, LinearMap
 from dp_halfspace.rows.blocks import clip_scales
 from dp_halfspace.rows.rows import Rows
 

@@ -82,7 +82,7 @@ from dp_halfspace.privacy.exponential import TalliedChoice
 from dp_halfspace.privacy.noise import DiscreteLaplaceNoise
 from dp_halfspace.privacy.randomness import public_generator
 from dp_halfspace.privacy.record import PrivacyRecord
-from dp_halfspace.projection import AdditiveMap
+from dp_halfspace.projection.features import AdditiveMap
 from dp_halfspace.selection.rule import DIRECTIONS_PAY, STEPS_PAY
 
 if TYPE_CHECKING:

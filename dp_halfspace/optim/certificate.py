@@ -11,20 +11,18 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+from dp_halfspace._rounding import EPS
 from dp_halfspace.exceptions import CertificateError
 from dp_halfspace.rows.blocks import PLAIN_BLOCKS
 
-# Unit roundoff of float64, round to nearest.
-EPS = 2.0**-53
 # Factor that covers products of first-order errors, and rounding errors of this module.
 _SECOND_ORDER = 1.01
 # Bound on the effect of underflow, amplified by factors of rows of up to 2^400.
 _UNDERFLOW = 2.0**-500
 # Range of norms for which the analysis of the rounding errors holds.
-_SMALLEST_NORM = 2.0**-100
-_LARGEST_NORM = 2.0**100
+_NORMS = (2.0**-100, 2.0**100)
 # Least tolerance of a solver, as a share of the largest change of the gradient by one record.
-_RELATIVE = 1e-7
+RELATIVE = 1e-7
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +80,7 @@ def gradient_error(
     CertificateError if the first-order analysis does not apply to such sizes, or if numbers could
     over- or underflow.
     """
-    if not (_SMALLEST_NORM <= row_norm <= _LARGEST_NORM and radius <= _LARGEST_NORM):
+    if not (_NORMS[0] <= row_norm <= _NORMS[1] and radius <= _NORMS[1]):
         raise CertificateError(
             "the bounds on the norms of a row and of the coefficients exceed the range of float64: "
             "use a data_norm, an intercept_scaling and class weights nearer to 1, or a larger alpha"
@@ -111,7 +109,7 @@ def solver_tolerance(change: float, error: float, linear_error: float, radius: f
     `error` bounds the rounding error of a gradient, `linear_error` the distance between the linear
     term that is used and the intended one: ``docs/proofs/certificate.md``, section 3.
     """
-    target = max(_RELATIVE * change, 10.0 * error)
+    target = max(RELATIVE * change, 10.0 * error)
     certified = target + error + linear_error
     if not 0.0 < 2.0 * certified <= change < math.inf:
         # The linear term is noise, which a larger alpha does not reduce.

@@ -60,7 +60,7 @@ class Loss:
 
     Examples
     --------
-    >>> from dp_halfspace.optim import LOGISTIC
+    >>> from dp_halfspace.optim.losses import LOGISTIC
     >>> LOGISTIC.lipschitz, LOGISTIC.smoothness, LOGISTIC.monotone
     (1.0, 0.25, True)
     >>> round(LOGISTIC.slope_bound(2.0), 4)
@@ -183,7 +183,7 @@ def shifted_logistic(margin_offset: float) -> Loss:
 
     Examples
     --------
-    >>> from dp_halfspace.optim import shifted_logistic
+    >>> from dp_halfspace.optim.losses import shifted_logistic
     >>> round(shifted_logistic(2.0).self_bound, 6)
     1.0
     """
@@ -205,24 +205,6 @@ def shifted_logistic(margin_offset: float) -> Loss:
     )
 
 
-def _ramp_loss(name: str, g: float, knot: float, width: float, at_zero: float) -> Loss:
-    """Return the loss whose slope rises linearly from -1 to 0 on ``[knot - width, knot]``."""
-    if not 0.0 < g <= 1.0:
-        raise ValueError(f"{'h' if name == 'huber_hinge' else 'g'} must be in (0, 1]")
-    inside = 2.0 * width >= knot
-    return Loss(
-        name=name,
-        value=partial(_ramp, knot=knot, width=width),
-        derivative=partial(_ramp_slope, knot=knot, width=width),
-        second_derivative=partial(_ramp_curvature, knot=knot, width=width),
-        lipschitz=1.0,
-        smoothness=1.0 / width * UP,
-        self_bound=(knot * knot / (4.0 * width) if inside else knot - width) * UP,
-        self_argmax=knot / 2.0 if inside else knot - width,
-        at_zero=at_zero,
-    )
-
-
 def huber_hinge(h: float = 0.5) -> Loss:
     """Return the hinge with the kink at 1 replaced by a parabola on ``[1 - h, 1 + h]``.
 
@@ -236,31 +218,25 @@ def huber_hinge(h: float = 0.5) -> Loss:
 
     Examples
     --------
-    >>> from dp_halfspace.optim import huber_hinge
+    >>> from dp_halfspace.optim.losses import huber_hinge
     >>> float(huber_hinge(0.5).value(1.0))
     0.125
     """
-    return _ramp_loss("huber_hinge", h, 1.0 + h, 2.0 * h, 1.0)
-
-
-def smoothed_hinge(g: float = 1.0) -> Loss:
-    """Return the hinge with a parabola on ``[1 - g, 1]``; zero from 1 on.
-
-    Within ``g / 2`` of the hinge, never above it. Shalev-Shwartz and Zhang (2013), "Stochastic dual
-    coordinate ascent methods for regularized loss minimization", section 4.
-
-    Parameters
-    ----------
-    g : float, default=1.0
-        Width of the parabola, in (0, 1].
-
-    Examples
-    --------
-    >>> from dp_halfspace.optim import smoothed_hinge
-    >>> float(smoothed_hinge(1.0).value(0.0))
-    0.5
-    """
-    return _ramp_loss("smoothed_hinge", g, 1.0, g, 1.0 - g / 2.0)
+    if not 0.0 < h <= 1.0:
+        raise ValueError("h must be in (0, 1]")
+    knot, width = 1.0 + h, 2.0 * h
+    inside = 2.0 * width >= knot
+    return Loss(
+        name="huber_hinge",
+        value=partial(_ramp, knot=knot, width=width),
+        derivative=partial(_ramp_slope, knot=knot, width=width),
+        second_derivative=partial(_ramp_curvature, knot=knot, width=width),
+        lipschitz=1.0,
+        smoothness=1.0 / width * UP,
+        self_bound=(knot * knot / (4.0 * width) if inside else knot - width) * UP,
+        self_argmax=knot / 2.0 if inside else knot - width,
+        at_zero=1.0,
+    )
 
 
 LOGISTIC = replace(shifted_logistic(0.0), name="logistic")
@@ -291,7 +267,6 @@ _FIXED = {loss.name: loss for loss in (LOGISTIC, HINGE, SQUARED_HINGE, SQUARED)}
 _LOSS_FAMILIES: dict[str, Callable[..., Loss]] = {
     "shifted_logistic": shifted_logistic,
     "huber_hinge": huber_hinge,
-    "smoothed_hinge": smoothed_hinge,
 }
 
 
@@ -301,10 +276,9 @@ def get_loss(name: str, **params: float) -> Loss:
     Parameters
     ----------
     name : str
-        One of "logistic", "hinge", "squared_hinge", "squared", "shifted_logistic",
-        "huber_hinge", "smoothed_hinge".
+        One of "logistic", "hinge", "squared_hinge", "squared", "shifted_logistic", "huber_hinge".
     **params : float
-        Parameters of the family, for the last three.
+        Parameters of the family, for the last two.
 
     Raises
     ------

@@ -247,7 +247,7 @@ class Adversary:
     Examples
     --------
     >>> import numpy as np
-    >>> from dp_halfspace.optim import Adversary
+    >>> from dp_halfspace.optim.objectives import Adversary
     >>> adversary = Adversary(0.1, "inf", n_features=2, smoothing=1e-9)
     >>> round(adversary.dual_norm(np.array([3.0, -4.0, 100.0])), 6)
     7.0
@@ -377,7 +377,8 @@ class MarginObjective(OverRows):
     Examples
     --------
     >>> import numpy as np
-    >>> from dp_halfspace.optim import SQUARED, MarginObjective
+    >>> from dp_halfspace.optim.losses import SQUARED
+    >>> from dp_halfspace.optim.objectives import MarginObjective
     >>> from dp_halfspace.rows.rows import Rows
     >>> rows = Rows(np.array([[1.0], [1.0]]))
     >>> J = MarginObjective(rows, np.array([1.0, -1.0]), np.ones(2), SQUARED, ridge=2.0)
@@ -642,7 +643,7 @@ class SoftmaxObjective(OverRows):
     Examples
     --------
     >>> import numpy as np
-    >>> from dp_halfspace.optim import SoftmaxObjective
+    >>> from dp_halfspace.optim.objectives import SoftmaxObjective
     >>> from dp_halfspace.rows.rows import Rows
     >>> J = SoftmaxObjective(Rows(np.array([[1.0]])), np.array([0]), 2, np.ones(1), ridge=1.0)
     >>> J.gradient(np.zeros(2))

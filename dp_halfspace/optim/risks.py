@@ -21,11 +21,11 @@ from scipy.optimize import brentq, minimize_scalar
 from scipy.special import expit, lambertw
 
 from dp_halfspace._params import require
-from dp_halfspace._rounding import FAR_UP, UP
+from dp_halfspace._rounding import EPS, FAR_UP, UP
 from dp_halfspace.data.chunks import Chunks
 from dp_halfspace.data.record_weights import Weights
 from dp_halfspace.exceptions import BudgetError, CertificateError
-from dp_halfspace.optim.certificate import EPS, Tolerance, gradient_error, solver_tolerance
+from dp_halfspace.optim.certificate import Tolerance, gradient_error, solver_tolerance
 from dp_halfspace.optim.losses import Loss, softmax_diameter
 from dp_halfspace.optim.objectives import (
     NO_RIDGE,
@@ -391,6 +391,9 @@ class MarginRisk(Risk):
     adversary: Adversary | None = None
     min_weight: float = 0.0
 
+    # Those of the square of two slopes: ``objective_perturbation.md``, Lemma 4.
+    vertices: ClassVar[Vertices] = ((1, 0.0), (2, 0.5), (1, 1.0))
+
     def __post_init__(self) -> None:
         require("at least 0 and finite", tilt=self.tilt)
         if not 0.0 <= self.min_weight <= self.max_weight:
@@ -432,11 +435,6 @@ class MarginRisk(Risk):
     def gradient_change(self) -> float:
         """``2 c L r``; ``objective_perturbation.md``, Lemma 2."""
         return self.loss.lipschitz * self.max_weight * 2.0 * self.row_norm * UP
-
-    @property
-    def vertices(self) -> Vertices:
-        """Vertices of the square of two slopes; ``objective_perturbation.md``, Lemma 4."""
-        return ((1, 0.0), (2, 0.5), (1, 1.0))
 
     @property
     def curvature(self) -> float:
@@ -599,7 +597,8 @@ def minimiser_radius(
 
     Examples
     --------
-    >>> from dp_halfspace.optim import LOGISTIC, minimiser_radius
+    >>> from dp_halfspace.optim import minimiser_radius
+    >>> from dp_halfspace.optim.losses import LOGISTIC
     >>> round(minimiser_radius(LOGISTIC, row_norm=1.0, ridge=0.01), 4)
     5.277
     """
@@ -633,7 +632,7 @@ def logistic_diameter(a: float) -> float:
 
     Examples
     --------
-    >>> from dp_halfspace.optim import logistic_diameter
+    >>> from dp_halfspace.optim.risks import logistic_diameter
     >>> round(logistic_diameter(1.0), 6)
     0.549548
     """
@@ -644,12 +643,6 @@ def logistic_diameter(a: float) -> float:
         options={"xatol": 1e-12},
     )
     return min(1.0, -float(found.fun) * FAR_UP)
-
-
-# Bound on the norm of a record's vector of slopes p - e_y.
-_SLOPE = math.sqrt(2.0)
-# Lipschitz constant of these slopes in the scores.
-_SMOOTHNESS = 0.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -680,6 +673,10 @@ class SoftmaxRisk(Risk):
 
     robust: ClassVar[bool] = False
     perturbable: ClassVar[bool] = True
+    # Bound on the norm of a record's vector of slopes p - e_y, and their Lipschitz constant in the
+    # scores.
+    lipschitz: ClassVar[float] = math.sqrt(2.0)
+    smoothness: ClassVar[float] = 0.5
 
     @property
     def n_blocks(self) -> int:
@@ -694,7 +691,7 @@ class SoftmaxRisk(Risk):
     @property
     def gradient_change(self) -> float:
         """``sqrt(2) c 2 r``; ``objective_perturbation.md``, Lemma 2."""
-        return _SLOPE * self.max_weight * 2.0 * self.row_norm * UP
+        return self.lipschitz * self.max_weight * 2.0 * self.row_norm * UP
 
     @property
     def block_change(self) -> float:
@@ -741,8 +738,8 @@ class SoftmaxRisk(Risk):
             0.5 * (self.row_norm * radius + self.margin_offset) if self.margin_offset else 0.0
         )
         return SlopeBounds(
-            self.max_weight * _SLOPE,
-            self.max_weight * _SMOOTHNESS,
+            self.max_weight * self.lipschitz,
+            self.max_weight * self.smoothness,
             self.max_weight * (2.0 * self.n_classes + 24.0 + shifting),
         )
 
@@ -801,7 +798,8 @@ def empirical_risk(  # noqa: PLR0917 - the sizes of a problem, in the order of e
 
     Examples
     --------
-    >>> from dp_halfspace.optim import LOGISTIC, empirical_risk
+    >>> from dp_halfspace.optim import empirical_risk
+    >>> from dp_halfspace.optim.losses import LOGISTIC
     >>> type(empirical_risk(LOGISTIC, 1000, 10, 3, row_norm=1.0, block_rows=1000)).__name__
     'SoftmaxRisk'
     """

@@ -24,6 +24,7 @@ from numpy.typing import ArrayLike
 from scipy.linalg.lapack import dpotrf, dpotrs
 
 from dp_halfspace._params import require
+from dp_halfspace._rounding import TINY
 from dp_halfspace._silence import drop_output
 from dp_halfspace._sklearn_compat import single_blas_thread
 from dp_halfspace.optim.objectives import MAX_DENSE, MarginObjective, Objective, SoftmaxObjective
@@ -39,8 +40,6 @@ _MEMORY = 20
 _MIN_SUBSAMPLE = 1024
 # First extra ridge of a path, in units of the squared gradient over the initial gap.
 _FIRST_RIDGE = 1e-2
-# Lower limit on a divisor, for objectives whose initial gap is zero.
-_LEAST_GAP = 1e-300
 # Most full Hessians that are formed, and BFGS steps with each of them.
 _RENEWALS = 30
 _STEPS_PER_HESSIAN = 8
@@ -218,7 +217,7 @@ def newton_cg_path(objective: Objective, target: float, max_passes: int = CG_PAS
     point = point_at(objective, np.zeros(objective.size))
     if point.norm <= target:
         return point
-    ridge = _FIRST_RIDGE * point.norm * point.norm / max(objective.initial_gap, _LEAST_GAP)
+    ridge = _FIRST_RIDGE * point.norm * point.norm / max(objective.initial_gap, TINY)
     # A ridge above the largest curvature is useless, and after an overflow the path would not end.
     ridge = min(ridge, objective.gradient_lipschitz)
     extra = 0.0
@@ -288,7 +287,8 @@ class FiniteSum:
     Examples
     --------
     >>> import numpy as np
-    >>> from dp_halfspace.optim import LOGISTIC, MarginObjective
+    >>> from dp_halfspace.optim.losses import LOGISTIC
+    >>> from dp_halfspace.optim.objectives import MarginObjective
     >>> from dp_halfspace.rows.rows import clipped_rows
     >>> from dp_halfspace.optim.solvers import FiniteSum
     >>> rows = clipped_rows(np.array([[1.0], [-0.5]]), bound=1.0)
@@ -477,7 +477,9 @@ def certified_minimum(
     Examples
     --------
     >>> import numpy as np
-    >>> from dp_halfspace.optim import LOGISTIC, MarginObjective, certified_minimum
+    >>> from dp_halfspace.optim import certified_minimum
+    >>> from dp_halfspace.optim.losses import LOGISTIC
+    >>> from dp_halfspace.optim.objectives import MarginObjective
     >>> from dp_halfspace.rows.rows import clipped_rows
     >>> rows = clipped_rows(np.array([[1.0], [2.0], [-1.0]]), bound=1.0)
     >>> J = MarginObjective(rows, np.array([1, 1, -1]), np.ones(3), LOGISTIC, ridge=0.3)

@@ -25,11 +25,9 @@ from dp_halfspace.privacy.randomness import public_generator
 from dp_halfspace.rows.blocks import FloatArray
 from dp_halfspace.rows.directions import (
     MOST_COLUMNS,
-    MOST_DIRECTIONS,
     DirectionStream,
     IntegerRows,
     integer_rows,
-    lattice_entry,
     margin_costs,
     open_records,
     unit_length,
@@ -56,17 +54,15 @@ _WIDEST_UNPROJECTED = 64
 class DirectionSearch:
     """The public numbers of a search.
 
-    Each stage has `n_directions` and is charged `choice`. `largest_entry` is that of the lattice of
-    the first stage, and 0 for random directions; `radii` are those of the cones of later stages. A
-    record counts as an error if its margin is less than a tenth of `margin` or, with None, if it is
-    misclassified.
+    Each stage has `n_directions` and is charged `choice`; `radii` are those of the cones of later
+    stages. A record counts as an error if its margin is less than a tenth of `margin` or, with
+    None, if it is misclassified.
     """
 
     n_columns: int
     n_directions: int
     constant: float | None
     spherical: bool
-    largest_entry: int
     radii: tuple[float, ...]
     choice: TalliedChoice | NoNoise
     seed: tuple[int, ...] = ()
@@ -88,13 +84,12 @@ class DirectionSearch:
         # 3. In every later stage, choose among directions of a cone around the released one.
         members = np.flatnonzero(classes == 0), np.flatnonzero(classes == 1)
         costs = partial(_costs, integer_rows(rows), members, weights, self.margin)
-        stream = DirectionStream(
-            self.n_columns, self.n_directions, (*self.seed, 0),
-            constant=self.constant, spherical=self.spherical, largest_entry=self.largest_entry,
-        )  # fmt: skip
         cone = DirectionStream(self.n_columns, self.n_directions, self.seed)
+        whole = replace(
+            cone, seed=(*self.seed, 0), constant=self.constant, spherical=self.spherical
+        )
         with single_blas_thread():
-            found = _choose_direction(costs, stream, self.choice, permit)
+            found = _choose_direction(costs, whole, self.choice, permit)
             for stage, radius in enumerate(self.radii, start=1):
                 seed = (*self.seed, stage)
                 stream = replace(cone, seed=seed, centre=found, radius=radius)
@@ -128,34 +123,24 @@ def plan_directions(
     n_stages: int,
     constant: float | None = None,
     spherical: bool = False,
-    lattice: bool = False,
     seed: tuple[int, ...] = (),
     margin: float | None = None,
 ) -> DirectionSearch:
     """Divide a pure DP budget among stages; an infinite one takes the best direction of each.
 
     `constant` is the value of the constant column before rows were normalised; directions are
-    `spherical` if columns have no meaning of their own, as after a random projection. With a
-    `lattice`, the first stage takes directions from the points of an integer lattice. `seed` is
-    public randomness, and `margin` is as in `DirectionSearch`. Sizes that are too large raise a
-    ValueError, so that no direction is left out silently.
+    `spherical` if columns have no meaning of their own, as after a random projection. `seed` is
+    public randomness, and `margin` is as in `DirectionSearch`.
     """
     if n_columns > MOST_COLUMNS:
         raise ValueError(f"directions have at most {MOST_COLUMNS} columns: project the rows first")
-    largest_entry = lattice_entry(n_columns, n_directions) if lattice else 0
-    if lattice and largest_entry == 0:
-        raise ValueError(
-            f"directions='lattice' has at least 3**{n_columns} points in {n_columns} dimensions, "
-            f"more than n_directions={n_directions}: allow more, up to {MOST_DIRECTIONS}, project "
-            "to fewer dimensions, or take random directions"
-        )
     each = Budget.of(epsilon, 0.0).equal_parts(n_stages).epsilon
     # A record moves the number of errors of each direction by at most one:
     # `docs/proofs/pure_halfspace.md`, Lemma 3.
     choice = NoNoise() if math.isinf(epsilon) else TalliedChoice(each)
     radii = tuple(_CONE_RADIUS * 0.5**stage for stage in range(n_stages - 1))
     return DirectionSearch(
-        n_columns, n_directions, constant, spherical, largest_entry, radii, choice, seed, margin
+        n_columns, n_directions, constant, spherical, radii, choice, seed, margin
     )
 
 
@@ -217,7 +202,6 @@ def plan_direction_training(
     *,
     n_directions: int | None = None,
     n_stages: int | None = None,
-    lattice: bool = False,
     margin: float | None = None,
 ) -> LinearTraining:
     """Plan a search among data-independent directions, pure DP, for two classes.
@@ -239,7 +223,6 @@ def plan_direction_training(
         n_stages=n_stages or default_stages(strength),
         constant=constant_column,
         spherical=linear_map is not None,
-        lattice=lattice,
         seed=tuple(words),
         margin=margin,
     )

@@ -16,14 +16,14 @@ from dp_halfspace.engine.plan import (
     for_rows_as_given,
     relative_weights,
 )
-from dp_halfspace.papers.margin_choice import MarginChoice
+from dp_halfspace.papers.margin_selection import MarginChoice
 from dp_halfspace.papers.training import (
     LinearTraining,
     asked_margin,
 )
 from dp_halfspace.privacy.events import Event
 from dp_halfspace.privacy.mechanisms import Permit
-from dp_halfspace.projection import AdditiveMap, FeatureMap
+from dp_halfspace.projection.features import AdditiveMap, FeatureMap
 from dp_halfspace.rows.blocks import LONGEST, FloatArray
 from dp_halfspace.rows.chunked_rows import chunked_features, rows_over
 from dp_halfspace.rows.mapped_rows import clipped_features, normalised_feature_rows

@@ -1,8 +1,11 @@
 """The published algorithms for a known margin, corrected: descent, proximal pass, single records.
 
-Descent: with normalised rows and the loss ``h(margin / c)``, the choice of ``c`` is a choice of
-step size and path length for the loss ``h(margin)``; nothing else depends on it. Derivation:
-``docs/proofs/noisy_gradient.md``, "Known margin".
+Descent: the gradient sum of a clipped loss changes by at most twice the clip when one record is
+replaced, at every point. So a fixed number of noisy steps composes exactly, and step size and
+averaging are post-processing. The whole run is exactly Gaussian private, with no minimiser, no
+certificate and no branch that depends on the data: ``docs/proofs/noisy_gradient.md``. With
+normalised rows and the loss ``h(margin / c)``, the choice of ``c`` is a choice of step size and
+path length for the loss ``h(margin)``; nothing else depends on it: section "Known margin" there.
 
 Proximal pass: one pass of exact proximal steps on the hinge loss, in phases of halving length.
 Proximal maps do not expand distances, so a replaced record moves every later iterate by no more
@@ -18,43 +21,199 @@ with replacement, with Gaussian noise; the draw and the noise both hide the reco
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
-from functools import lru_cache
-from typing import Any
+from functools import lru_cache, partial
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dp_halfspace._rounding import FAR_UP
+from dp_halfspace._rounding import DOWN, FAR_UP
 from dp_halfspace._sklearn_compat import single_blas_thread
-from dp_halfspace.papers.noisy_gd import (
-    Descent,
-    NoisySteps,
-    Slopes,
-    Steps,
-    plan_descent,
-    softmax_slopes,
-)
+from dp_halfspace.data.record_weights import Weights
+from dp_halfspace.optim.certificate import gradient_error
 from dp_halfspace.papers.training import WIDE_COLUMNS, LinearTraining, Problem, linear_plan
 from dp_halfspace.privacy.accounting import calibrate
 from dp_halfspace.privacy.budget import Budget
 from dp_halfspace.privacy.events import Event, Pure, Repeated, SampledGaussian
 from dp_halfspace.privacy.mechanisms import GaussianNoise, NoNoise, Permit, SampledGaussianNoise
+from dp_halfspace.privacy.pld import LARGEST_SAMPLED_MU
 from dp_halfspace.privacy.randomness import public_generator
-from dp_halfspace.projection import PROJECTIONS, LinearMap, jl_dimension, jl_distortion, jl_margin
-from dp_halfspace.rows.blocks import FloatArray, block_size
+from dp_halfspace.projection.linear import (
+    PROJECTIONS,
+    LinearMap,
+    jl_dimension,
+    jl_distortion,
+    jl_margin,
+)
+from dp_halfspace.rows.blocks import FloatArray, block_size, into_ball
 from dp_halfspace.rows.rows import Rows
+
+# Maps the margins of the rows lo to hi - 1 to the negative slopes of their losses.
+Slopes: TypeAlias = Callable[[FloatArray, int, int], FloatArray]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Steps:
+    """Settings of noisy gradient steps.
+
+    `margin_offset` is the margin at which the loss has half of its largest slope. The slope of a
+    record has a norm of at most one, and its Lipschitz constant is one. `path_length` is the sum of
+    the lengths of all steps if every record had the largest slope in one direction, in units that
+    follow from the noise; the norm of the result is of this order
+    (``docs/proofs/noisy_gradient.md``). The iterates of the last `tail_fraction` of the steps are
+    averaged. `max_stride` is the upper limit on the step size times the number of records.
+    """
+
+    margin_offset: float
+    n_steps: int
+    path_length: float
+    tail_fraction: float
+    max_stride: float
+
+
+@dataclass(frozen=True, slots=True)
+class Descent:
+    """The public numbers of one run; there is one output for two classes, and K for K classes.
+
+    Iterates are projected to a ball of `radius`, because rounding errors are bounded inside it;
+    they hardly ever reach its border. `mechanism` is that of one step, `event` the cost of the
+    whole run.
+    """
+
+    n_columns: int
+    n_outputs: int
+    steps: Steps
+    step_size: float
+    radius: float
+    mechanism: GaussianNoise | NoNoise
+    event: Repeated | Pure
+
+    @property
+    def events(self) -> tuple[Event, ...]:
+        """Events that a run charges."""
+        return (self.event,)
+
+    def run(
+        self, rows: Any, classes: NDArray[np.intp], weights: Weights, permit: Permit
+    ) -> FloatArray:
+        """Take the steps on normalised rows; see `Algorithm`."""
+        with single_blas_thread():
+            slopes = rows.apply_to_classes(partial(margin_slopes, self), classes, weights)
+            return descend(rows, slopes, self, permit)
+
+
+def plan_descent(
+    steps: Steps,
+    *,
+    n_samples: int,
+    n_columns: int,
+    n_outputs: int,
+    block_rows: int,
+    mu: float,
+) -> Descent:
+    """Fix the public numbers of a run on normalised rows that is mu-Gaussian private as a whole.
+
+    `block_rows` rows are summed at a time.
+
+    The sensitivity of the sum of slopes times rows is 2 for every number of classes, attained by
+    ``x' = -x``. An allowance for rounding errors is added.
+    """
+    # Eight times the norm that the noise of all steps gives the iterate.
+    radius = 8.0 * steps.path_length * (1.0 + math.sqrt(n_columns * n_outputs))
+    # Rounding errors of the sums over rows.
+    sums = gradient_error(
+        n_samples=n_samples,
+        n_columns=n_columns,
+        block_rows=block_rows,
+        row_norm=1.0,
+        ridge=0.0,
+        radius=1.0,
+        slope=1.0,
+        smoothness=0.0,
+        evaluation=2.0 * n_outputs + 32.0,
+        compensated=True,
+    )
+    # Rounded margins give inexact slopes, which multiply rows of norm one. All rows but the
+    # replaced one are the same to the last bit: docs/proofs/certificate.md, section 7.
+    per_record = 1.01 * 2.0**-53 * ((n_columns + 3) * radius)
+    rounding = sums + n_samples * per_record
+    # Computed rows are at most a little longer than one: docs/proofs/noisy_gradient.md, Lemma 1.
+    sensitivity = 2.0 * (FAR_UP + rounding)
+    mechanism: GaussianNoise | NoNoise = NoNoise()
+    event: Repeated | Pure = NoNoise().event
+    if math.isfinite(mu):
+        step_mu = mu / math.sqrt(steps.n_steps) * DOWN
+        mechanism = GaussianNoise(sensitivity, step_mu)
+        event = Repeated(mechanism.event, steps.n_steps)
+    # The noise determines the step size; with little noise the curvature of the loss limits it.
+    stride = steps.path_length * mu / (2.0 * steps.n_steps)
+    step_size = min(stride, steps.max_stride / n_samples)
+    return Descent(n_columns, n_outputs, steps, step_size, radius, mechanism, event)
+
+
+def softmax_slopes(plan: Descent, class_indices: NDArray[np.intp], weights: FloatArray) -> Slopes:
+    """Return a function that computes negative slopes of the shifted softmax loss, clipped.
+
+    The slope of each record is clipped by itself, to a norm of at most one.
+    `class_indices` and `weights` are the classes of the records and their weights in [0, 1].
+    """
+    margin_offset = plan.steps.margin_offset
+
+    def softmax(margins: FloatArray, lo: int, hi: int) -> FloatArray:
+        records, own = np.arange(hi - lo), class_indices[lo:hi]
+        margins[records, own] -= margin_offset
+        margins -= margins.max(axis=1, keepdims=True)
+        negative_slopes = np.exp(margins)
+        negative_slopes /= -negative_slopes.sum(axis=1, keepdims=True)
+        negative_slopes[records, own] += 1.0
+        norms = np.sqrt(np.einsum("ij,ij->i", negative_slopes, negative_slopes))
+        negative_slopes *= (weights[lo:hi] / np.maximum(norms, 1.0))[:, None]
+        return negative_slopes
+
+    return softmax
+
+
+def descend(rows: Rows, slopes: Slopes, plan: Descent, permit: Permit) -> FloatArray:
+    """Run the noisy steps and return the averaged iterate, of shape (n_outputs, n_columns).
+
+    `permit` is charged with ``plan.event``. Reference: ``docs/proofs/noisy_gradient.md``.
+
+    Notes
+    -----
+    **Guarantee.**
+
+    - Adjacency: replace-one, of a record or of a person with all rows.
+    - Released: at every step the noisy sum of clipped slopes times rows; everything else is a
+      function of these sums.
+    - Sensitivity: 2, and an allowance for rounding.
+    - Proof: ``docs/proofs/noisy_gradient.md``, Lemma 1; ``certificate.md``, section 7.
+    """
+    # 1. Project the iterate to a public ball where rounding errors are bounded.
+    # 2. Release the clipped gradient sum with the noise of one step.
+    # 3. Take the step, and average the last iterates: post-processing.
+    steps = plan.steps
+    shape = (plan.n_columns,) if plan.n_outputs == 1 else (plan.n_columns, plan.n_outputs)
+    point, total = np.zeros(shape), np.zeros(shape)
+    n_averaged = max(1, round(steps.tail_fraction * steps.n_steps))
+    for step in range(steps.n_steps):
+        query = into_ball(point, plan.radius)
+        noisy = permit.release(rows.fused_adjoint(query, slopes), plan.mechanism)
+        if plan.n_outputs > 1:
+            # The slopes of a record sum to zero over the classes, so the release holds nothing but
+            # noise along (1, ..., 1).
+            noisy = noisy - noisy.mean(axis=1, keepdims=True)
+        point = point + plan.step_size * noisy
+        if step >= steps.n_steps - n_averaged:
+            total += point
+    return np.atleast_2d((total / n_averaged).T)
+
 
 # Share of the margin below which a record has a nonzero gradient, as published.
 _ASKED = 0.96
 # Most records: the number of steps is their square.
 MOST_RECORDS = 3000
-# Largest signal to noise ratio of a step: a larger one would not change the result.
-_LARGEST_MU = 4.0
-# Relative accuracy of the search for this ratio.
-_STEP_MU_TOLERANCE = 1e-2
-# Upper bound on the norm of a computed row.
-_LENGTH = 1.0 + 2.0**-30
 
 
 def _row_constant(n_samples: int, n_columns: int, n_classes: int, mu: float) -> float:
@@ -88,11 +247,6 @@ class SingleRecordSteps:
         """Events that a run charges."""
         event = self.mechanism.event
         return (event if isinstance(event, Pure) else Repeated(event, self.n_steps),)
-
-    @property
-    def public(self) -> dict[str, Any]:
-        """Public facts for the record."""
-        return {"private_preconditioner": False}
 
     def run(
         self, rows: Rows, classes: NDArray[np.intp], weights: FloatArray, permit: Permit
@@ -155,7 +309,8 @@ def plan_single_records(
     mechanism: SampledGaussianNoise | NoNoise = NoNoise()
     if not budget.is_infinite:
         mu = _step_mu(n_samples, n_steps, budget.epsilon, budget.delta)
-        mechanism = SampledGaussianNoise(n_samples, 2.0 * _LENGTH, mu)
+        # Computed rows are at most a little longer than one.
+        mechanism = SampledGaussianNoise(n_samples, 2.0 * FAR_UP, mu)
     return SingleRecordSteps(_ASKED * margin, n_columns, n_steps, tail_fraction, mechanism)
 
 
@@ -168,15 +323,15 @@ def _step_mu(n_records: int, n_steps: int, epsilon: float, delta: float) -> floa
 
     # Many steps together are nearly Gaussian, which gives a guess to start the search from.
     whole = Budget.of(epsilon, delta).mu
-    guess = min(math.sqrt(math.log1p(whole * whole * n_records**2 / n_steps)), _LARGEST_MU)
-    high = min(1.1 * guess, _LARGEST_MU)
+    guess = min(math.sqrt(math.log1p(whole * whole * n_records**2 / n_steps)), LARGEST_SAMPLED_MU)
+    high = min(1.1 * guess, LARGEST_SAMPLED_MU)
     rough = calibrate(events, epsilon, delta, lower=0.0, upper=high, rtol=0.3)
-    return calibrate(events, epsilon, delta, lower=rough, upper=high, rtol=_STEP_MU_TOLERANCE)
+    return calibrate(events, epsilon, delta, lower=rough, upper=high, rtol=1e-2)
 
 
 # Half width of the parabola that replaces the corner of the hinge.
-_WIDTH = 0.5
-_FEWEST_STEPS = 100
+HALF_WIDTH = 0.5
+FEWEST_STEPS = 100
 _MOST_STEPS = 400
 # Most steps whose iterates are all averaged. They are more, because the influence of the start on
 # this mean falls only like one over the square root of the number of steps.
@@ -186,10 +341,6 @@ _MOST_MEAN_STEPS = 2000
 _MAX_STRIDE = 8.0
 # Margin offset of the softmax, whose slope, unlike that of the hinge, is nowhere zero.
 _SHIFT = 3.0
-# Smallest automatic margin.
-_SMALLEST_DEFAULT = 0.01
-# Share of the last steps whose iterates are averaged.
-_TAIL_FRACTION = 0.5
 
 
 def default_margin(n_samples: int, n_columns: int, mu: float) -> float:
@@ -199,25 +350,23 @@ def default_margin(n_samples: int, n_columns: int, mu: float) -> float:
     ``docs/proofs/margin_risk.md`` the bound with twice this margin is a quarter.
     """
     noise = 4.0 * math.sqrt(min(n_samples, n_columns)) / (n_samples * mu)
-    return min(max(noise, _SMALLEST_DEFAULT), 1.0)
+    return min(max(noise, 0.01), 1.0)
 
 
-def plan_margin_descent(
-    *,
+def margin_steps(
     n_samples: int,
     n_columns: int,
     n_outputs: int,
-    block_rows: int,
+    *,
     mu: float,
     margin: float,
     tail_fraction: float = 0.5,
     n_steps: int | None = None,
-) -> Descent:
-    """Fix the public numbers of a run for a known margin in (0, 1].
+) -> Steps:
+    """Return the settings of a run for a known margin in (0, 1].
 
     The iterates of the last `tail_fraction` of the steps are averaged; 0 returns the last iterate.
-    `n_steps` follows from the margin by default. The other arguments and the sensitivity are as in
-    :func:`plan_descent`.
+    `n_steps` follows from the margin by default.
 
     References
     ----------
@@ -229,29 +378,17 @@ def plan_margin_descent(
     target = 1.0 if n_outputs == 1 else _SHIFT
     path_length = target / (margin * spread)
     wanted = min(n_samples * mu * path_length / 30.0, _MOST_STEPS)
-    steps = Steps(
+    return Steps(
         margin_offset=target,
-        clip=1.0,
-        n_steps=n_steps or max(math.ceil(wanted), _FEWEST_STEPS),
+        n_steps=n_steps or max(math.ceil(wanted), FEWEST_STEPS),
         path_length=path_length,
         tail_fraction=tail_fraction,
-        smoothness=1.0,
         max_stride=_MAX_STRIDE,
     )
-    return plan_descent(
-        steps,
-        n_samples=n_samples,
-        n_columns=n_columns,
-        n_outputs=n_outputs,
-        block_rows=block_rows,
-        mu=mu,
-    )
 
 
-def plan_mean_descent(
-    *, n_samples: int, n_columns: int, block_rows: int, mu: float, margin: float
-) -> Descent:
-    """Fix the public numbers of a run of two classes whose mean iterate a theorem bounds.
+def mean_steps(n_samples: int, n_columns: int, *, mu: float, margin: float) -> Steps:
+    """Return the settings of a run of two classes whose mean iterate a theorem bounds.
 
     The step size is the one of the proof: `dp_halfspace.theory.margin_risk_bound` with
     ``half_width=0.5`` and this number of steps covers the mean of all iterates.
@@ -263,23 +400,18 @@ def plan_mean_descent(
     """
     rank = min(n_columns, n_samples)
     # Norm of the coefficients that have no loss if rows are separable with this margin.
-    length = (1.0 + _WIDTH) / margin
+    length = (1.0 + HALF_WIDTH) / margin
     # With more steps the noise dominates, and the bound does not improve.
     wanted = min((n_samples * mu) ** 2 / (4.0 * rank), _MOST_MEAN_STEPS)
-    n_steps = max(math.ceil(wanted), _FEWEST_STEPS)
+    n_steps = max(math.ceil(wanted), FEWEST_STEPS)
     step = length / math.sqrt(n_steps * (1.0 + rank * 4.0 * n_steps / (n_samples * mu) ** 2))
-    steps = Steps(
+    return Steps(
         margin_offset=1.0,
-        clip=1.0,
         n_steps=n_steps,
         # Large enough that `max_stride` alone determines the step size.
         path_length=length / math.sqrt(rank),
         tail_fraction=1.0,
-        smoothness=1.0,
         max_stride=step,
-    )
-    return plan_descent(
-        steps, n_samples=n_samples, n_columns=n_columns, n_outputs=1, block_rows=block_rows, mu=mu
     )
 
 
@@ -294,14 +426,10 @@ def margin_slopes(plan: Descent, class_indices: NDArray[np.intp], weights: Float
     signs = np.where(class_indices == 1, 1.0, -1.0)
 
     def hinge(margins: FloatArray, lo: int, hi: int) -> FloatArray:
-        missing = 1.0 + _WIDTH - signs[lo:hi] * margins
+        missing = 1.0 + HALF_WIDTH - signs[lo:hi] * margins
         return np.asarray(signs[lo:hi] * weights[lo:hi] * np.clip(missing, 0.0, 1.0))
 
     return hinge
-
-
-# Iterates stay in a ball of this radius, in which a separator of the known margin lies.
-_BALL_RADIUS = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -352,9 +480,9 @@ class PhasedPass:
         point = np.zeros(self.n_columns)
         for phase in self.phases:
             total = np.zeros(self.n_columns)
-            # Noise may have moved the earlier release out of the ball. Projecting it back is
-            # post-processing.
-            current = point / max(1.0, float(np.linalg.norm(point)) / _BALL_RADIUS)
+            # Iterates stay in the unit ball, in which a separator of the known margin lies. Noise
+            # may have moved the earlier release out of it; projecting it back is post-processing.
+            current = point / max(1.0, float(np.linalg.norm(point)))
             step = block_size(phase.hi - phase.lo, self.n_columns, is_sparse=False)
             for lo in range(phase.lo, phase.hi, step):
                 index = self.order[lo : min(lo + step, phase.hi)]
@@ -406,7 +534,7 @@ def _noise(
         return NoNoise()
     longest_step = step_size / margin
     # Bound on the rounding error of one step; later steps do not amplify it.
-    per_step = 2.0**-52 * (n_columns + 16) * 2.0 * (2.0 * _BALL_RADIUS + margin + longest_step)
+    per_step = 2.0**-52 * (n_columns + 16) * 2.0 * (2.0 + margin + longest_step)
     rounding = (n_records + 1) * per_step
     return GaussianNoise(2.0 * (longest_step * FAR_UP + rounding), mu)
 
@@ -428,8 +556,8 @@ def proximal_pass(
         if step > 0.0:
             point += step * row
             norm = math.sqrt(float(point @ point))
-            if norm > _BALL_RADIUS:
-                point *= _BALL_RADIUS / norm
+            if norm > 1.0:
+                point *= 1.0 / norm
         total += point
     return point, total
 
@@ -467,7 +595,7 @@ def plan_single_record_steps(
         problem.n_columns(linear_map),
         margin=kept,
         budget=budget,
-        tail_fraction=_tail(problem),
+        tail_fraction=problem.tail_fraction,
     )
     return linear_plan(
         problem,
@@ -478,11 +606,6 @@ def plan_single_record_steps(
         constant_column=constant_column,
         linear_map=linear_map,
     )
-
-
-def _tail(problem: Problem) -> float:
-    """Return the share of the last steps whose iterates are averaged."""
-    return _TAIL_FRACTION if problem.tail_fraction is None else problem.tail_fraction
 
 
 def _margin(problem: Problem, margin: float | None, mu: float) -> float:
@@ -516,13 +639,13 @@ def _plan_steps_for_margin(problem: Problem, margin: float, mu: float) -> Linear
     """Plan noisy gradient steps for one margin."""
     linear_map, constant_column, kept = _plan_known_margin(problem, margin, mu)
     n_outputs = 1 if problem.facts.n_classes == 2 else problem.facts.n_classes
-    sizes = problem.sizes(linear_map)
-    if problem.tail_fraction == 1.0 and n_outputs == 1:
-        plan = plan_mean_descent(**sizes, mu=mu, margin=kept)
+    shape = problem.facts.n_privacy_units, problem.n_columns(linear_map)
+    tail = problem.tail_fraction
+    if tail == 1.0 and n_outputs == 1:
+        steps = mean_steps(*shape, mu=mu, margin=kept)
     else:
-        plan = plan_margin_descent(
-            **sizes, n_outputs=n_outputs, mu=mu, margin=kept, tail_fraction=_tail(problem)
-        )
+        steps = margin_steps(*shape, n_outputs, mu=mu, margin=kept, tail_fraction=tail)
+    plan = plan_descent(steps, **problem.sizes(linear_map), n_outputs=n_outputs, mu=mu)
     return plan_hinge_steps(problem, plan, margin, constant_column, linear_map)
 
 
@@ -537,7 +660,7 @@ def plan_hinge_steps(
     return linear_plan(
         problem,
         "noisy_gd",
-        NoisySteps(plan, (plan.event,), slopes=margin_slopes),
+        plan,
         margin=margin,
         margin_offset=plan.steps.margin_offset,
         constant_column=constant_column,

@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dp_halfspace._rounding import FAR_UP, UP
+from dp_halfspace.optim.certificate import RELATIVE
 from dp_halfspace.optim.losses import LOGISTIC
 from dp_halfspace.optim.objectives import MarginObjective, SoftmaxObjective
 from dp_halfspace.optim.solvers import certified_minimum
@@ -45,7 +46,6 @@ _BALANCE = 3.0
 _LARGEST_PRIOR = 10.0
 # Mean curvature of the loss, relative to that at zero.
 _CURVATURE = 0.6
-_GRADIENT_TOLERANCE = 1e-7
 _SCORE_ENTRIES = 2**20  # scores that are in memory at a time
 # Labels times epsilon for one stage of the search.
 _LABELS_PER_STAGE = 200.0
@@ -95,7 +95,7 @@ def statistic_minimiser(rows: Rows, statistic: FloatArray, ridge: float) -> Floa
     # Strong convexity: the minimiser is no farther from zero than this.
     steepest = float(np.linalg.norm(objective.gradient(np.zeros(objective.size))))
     radius = 1.0 + steepest / ridge
-    found = certified_minimum(objective, _GRADIENT_TOLERANCE * max(1.0, steepest), radius=radius)
+    found = certified_minimum(objective, RELATIVE * max(1.0, steepest), radius=radius)
     return found.reshape(statistic.shape)
 
 

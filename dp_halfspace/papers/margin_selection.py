@@ -1,31 +1,43 @@
-"""Private selection of a trained model, among those for a grid of margins, within one budget.
+"""Private selection of a margin within one budget, after or before the training.
 
-The candidates are trained, and their errors are compared: Wang, Zhu and Wang (2025), Algorithms 2,
-3, 4 and 6.
+Either the candidates for a grid of margins are trained, and their errors are compared: Wang, Zhu
+and Wang (2025), Algorithms 2, 3, 4 and 6. Or the least losses of the margins are compared, each
+over the ball of the separators of that margin, and one is trained: Bassily, Mohri and Suresh
+(2022), Algorithm 6; proof: ``docs/proofs/kernel.md``, section 4.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dp_halfspace._rounding import UP
+from dp_halfspace._rounding import DOWN, FAR_UP, UP
+from dp_halfspace._sklearn_compat import single_blas_thread
 from dp_halfspace.data.validation import TrainingData
 from dp_halfspace.engine.plan import FitPlan, Fitted, relative_weights
+from dp_halfspace.optim.losses import huber_hinge
+from dp_halfspace.optim.objectives import MarginObjective
+from dp_halfspace.optim.solvers import certified_minimum
 from dp_halfspace.papers.known_margin import (
+    FEWEST_STEPS,
+    HALF_WIDTH,
     default_margin,
+    margin_steps,
+    plan_descent,
+    plan_hinge_steps,
     plan_known_margin,
 )
 from dp_halfspace.papers.training import LinearTraining, Problem
 from dp_halfspace.privacy.accounting import mu_beside
 from dp_halfspace.privacy.budget import Budget
 from dp_halfspace.privacy.events import Event, Pure
+from dp_halfspace.privacy.exponential import GeneralizedChoice
 from dp_halfspace.privacy.mechanisms import (
     ExponentialChoice,
     GaussianNoise,
@@ -215,3 +227,158 @@ def _errors(
     guess = (scores[:, 0] > 0).astype(np.intp) if len(released) == 1 else scores.argmax(axis=1)
     wrong = np.bincount(class_indices[guess != class_indices], minlength=len(weights))
     return float(wrong @ weights)
+
+
+# Value of the constant column beside features of a kernel.
+_KERNEL_CONSTANT = 0.5
+# The loss of the steps: a hinge whose corner is replaced by a parabola.
+_LOSS = huber_hinge(HALF_WIDTH)
+
+
+@dataclass(frozen=True, slots=True)
+class MarginChoice:
+    """The public numbers of a choice among margins, and of the training after it.
+
+    All candidates have the same events. The computed minimum for a margin exceeds the exact one by
+    at most its entry of `gaps`; `penalties` are the public terms of the costs of the margins.
+    """
+
+    candidates: tuple[LinearTraining, ...]
+    gaps: tuple[float, ...]
+    penalties: tuple[float, ...]
+    choice: GeneralizedChoice | NoNoise
+
+    @property
+    def events(self) -> tuple[Event, ...]:
+        """Events that a run charges."""
+        if isinstance(self.choice, NoNoise):
+            return (Pure(math.inf),)
+        return (self.choice.event, *self.candidates[0].events)
+
+    @property
+    def public(self) -> dict[str, Any]:
+        """Public facts for the record."""
+        return public_facts(self.candidates)
+
+    @property
+    def constant_column(self) -> float | None:
+        """Value of the constant column of all candidates."""
+        return self.candidates[0].constant_column
+
+    def choose(self, rows: Rows, data: TrainingData, permit: Permit) -> LinearTraining:
+        """Choose the margin to train for; the costs of the margins must not be released.
+
+        All candidates read the same rows.
+
+        Notes
+        -----
+        **Guarantee.**
+
+        - Adjacency: replace-one.
+        - Released: the index of one margin.
+        - Sensitivity: for each candidate ``1 + 1 / margin``, the largest loss of a record, plus the
+          gap of its computed minimum.
+        - Proof: ``docs/proofs/kernel.md``, section 4.
+        """
+        weights = relative_weights(self.candidates[0].problem.facts.class_weights)
+        classes = data.class_indices
+        costs = self._costs(rows, np.where(classes == 1, 1.0, -1.0), weights[classes])
+        return self.candidates[permit.choose(costs, self.choice, is_cost=True)]
+
+    def _costs(self, rows: Rows, signs: FloatArray, weights: FloatArray) -> FloatArray:
+        """Return the cost of every margin: its least loss plus its penalty."""
+        objective = MarginObjective(rows, signs, weights, _LOSS, ridge=1.0)
+        costs = []
+        with single_blas_thread():
+            for candidate, gap in zip(self.candidates, self.gaps, strict=True):
+                radius = 1.0 / float(candidate.margin or 1.0)
+                costs.append(ball_minimum(objective, radius, gap))
+        return np.add(costs, self.penalties)
+
+
+def plan_margin_choice(problem: Problem, solver: str, budget: Budget) -> MarginChoice:
+    """Divide a budget between the choice of a margin and one training, for two classes.
+
+    `solver` is ``"noisy_gd"``, or ``"phased_prox"`` as published. Either delta is positive or
+    epsilon is infinite. Bassily, Mohri and Suresh (2022), Algorithm 6 and Corollary F.2, with the
+    sensitivity of a computed minimum: ``docs/proofs/kernel.md``, section 4.
+    """
+    epsilon, delta = budget.epsilon, budget.delta
+    n_samples, n_columns = problem.facts.n_privacy_units, problem.n_columns()
+    halvings = max(1, round(0.5 * math.log2(n_samples)))
+    margins = [0.5**j for j in range(1, halvings + 1)]
+    gaps = tuple((1.0 + 1.0 / margin) / 2.0 for margin in margins)
+    mu, choice = math.inf, NoNoise()  # type: float, GeneralizedChoice | NoNoise
+    if math.isfinite(epsilon):
+        # The loss of a record is in [0, 1 + 1 / margin], and a computed minimum exceeds the exact
+        # one by at most the gap: docs/proofs/kernel.md, Lemma 2.
+        pairs = zip(margins, gaps, strict=True)
+        sensitivities = tuple((1.0 + 1.0 / margin + gap) * FAR_UP for margin, gap in pairs)
+        choice = GeneralizedChoice(sensitivities, CHOICE_SHARE * epsilon)
+        mu = mu_beside(choice.epsilon, epsilon, delta) * DOWN
+    # Bounds on what a margin costs on fresh records and because of noise.
+    noise = 2.0 * math.sqrt(min(n_samples, n_columns)) / mu
+    penalties = tuple((math.sqrt(n_samples) + noise) / margin for margin in margins)
+    if solver == "phased_prox":
+        plans = tuple(plan_known_margin(problem, solver, margin, mu) for margin in margins)
+    else:
+        plans = _plan_descents(problem, margins, mu)
+    return MarginChoice(plans, gaps, penalties, choice)
+
+
+def _plan_descents(
+    problem: Problem, margins: Sequence[float], mu: float
+) -> tuple[LinearTraining, ...]:
+    """Plan noisy steps for each margin; all have the same events."""
+    constant_column = problem.constant(_KERNEL_CONSTANT)
+    shape = problem.facts.n_privacy_units, problem.n_columns(), 1
+    # All candidates take the same number of steps, so that all of them cost the same.
+    steps = [margin_steps(*shape, mu=mu, margin=m, n_steps=FEWEST_STEPS) for m in margins]
+    plans = [plan_descent(each, **problem.sizes(), n_outputs=1, mu=mu) for each in steps]
+    # The allowances for rounding errors differ a little, so all plans get the largest noise.
+    noisiest = max(plans, key=lambda plan: getattr(plan.mechanism, "sensitivity", 0.0))
+    return tuple(
+        plan_hinge_steps(
+            problem, replace(plan, mechanism=noisiest.mechanism), margin, constant_column
+        )
+        for margin, plan in zip(margins, plans, strict=True)
+    )
+
+
+# Share of the gap for the gradient at a certified minimiser.
+_OF_GRADIENT = 1.0 / 16.0
+# Divisor of the multiplier from one problem to the next. Problems with large multipliers are solved
+# quickly, so they come first.
+_MULTIPLIER_DIVISOR = 8.0
+
+
+def ball_minimum(objective: MarginObjective, radius: float, gap: float) -> float:
+    """Return the smallest sum of losses in a ball, up to a public gap.
+
+    The loss of the objective is smooth and convex; its ridge is ignored, and it has no linear term.
+    A multiplier of the constraint is found by bisection, where each step is a certified
+    minimisation. The search ends when ``<g, w> + radius |g|``, which by convexity bounds the excess
+    over the minimum in the ball, is at most the gap. It always ends, because this bound is
+    continuous in the multiplier, and small if the norm of the minimiser is the radius. The running
+    time depends on the data. Proof: ``docs/proofs/kernel.md``, section 4.
+    """
+    gamma = _OF_GRADIENT * gap / radius
+    # The first multiplier is twice the largest gradient over the radius, so that the minimiser is
+    # inside the ball.
+    steepest = float(objective.weights.sum()) * objective.loss.lipschitz * objective.rows.row_bound
+    low, high = 0.0, max(2.0 * steepest / radius, gap / radius**2)
+    ridge = high
+    while True:
+        penalised = replace(objective, ridge=ridge)
+        bound = math.sqrt(2.0 * penalised.initial_gap / ridge)
+        w = certified_minimum(penalised, gamma, radius=bound)
+        norm = float(np.linalg.norm(w))
+        is_inside = norm <= radius
+        if not is_inside:
+            w = w * (radius / norm)
+        value, gradient = penalised.value_and_gradient(w)
+        gradient = gradient - ridge * w
+        if float(gradient @ w) + radius * float(np.linalg.norm(gradient)) <= gap:
+            return value - ridge / 2.0 * float(w @ w)
+        low, high = (low, ridge) if is_inside else (ridge, high)
+        ridge = high / _MULTIPLIER_DIVISOR if low == 0.0 else math.sqrt(low * high)

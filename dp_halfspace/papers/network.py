@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dp_halfspace._rounding import FAR_UP
+from dp_halfspace._rounding import FAR_UP, TINY
 from dp_halfspace._sklearn_compat import single_blas_thread
 from dp_halfspace.papers.staged_search import StagedSearch, run_search
 from dp_halfspace.privacy.events import Event
@@ -27,12 +27,11 @@ from dp_halfspace.rows.rows import Rows
 # Standard deviation of the weights into a unit of the first layer. Inputs have norm at most one, so
 # that smaller weights would make units nearly linear.
 _GAIN = 5.5
-# Standard deviation of the bias of such a unit.
+# Standard deviation of the bias of such a unit; that of a later unit is one.
 _BIAS_GAIN = 4.0
-# The same for units of a later layer, whose inputs are in [-1, 1]; the standard deviation of their
-# weights is the gain over the root of the number of inputs.
+# Standard deviation of the weights into a unit of a later layer, whose inputs are in [-1, 1], times
+# the root of the number of inputs.
 _LATER_GAIN = 2.0
-_LATER_BIAS_GAIN = 1.0
 # Largest norm of the weights into a unit of the first layer, which bounds rounding errors. Gaussian
 # weights hardly ever reach it.
 _LONGEST = 2.0**7
@@ -40,12 +39,8 @@ _LONGEST = 2.0**7
 _LARGEST_SUM = 2.0**4
 # Width of the ramp of the loss, relative to the largest score of a network.
 _RAMP_WIDTH = 2.0**-16
-# Lower limit on that width, against a division by zero.
-_SMALLEST_RAMP = 1e-300
 # Number of activations that are in memory at a time.
 _ACTIVATION_ENTRIES = 2**19
-# Fewest networks that a selection is meant for.
-_FEWEST_CANDIDATES = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +96,7 @@ class NetworkShape:
             weights = _first_weights(drawn) if number == 0 else _later_weights(drawn)
             biases = np.zeros((m, width))
             if self.bias is not None:
-                gain = _BIAS_GAIN if number == 0 else _LATER_BIAS_GAIN
+                gain = _BIAS_GAIN if number == 0 else 1.0
                 biases = parts[len(self.widths) + 1 + number] * (gain * self.bias)
                 biases = np.clip(biases, -_LONGEST, _LONGEST)
             hidden.append(Layer(weights, biases))
@@ -148,7 +143,7 @@ def network_losses(
         first, *later = network.hidden
         flat = first.weights.transpose(1, 0, 2).reshape(shape.n_inputs, -1)
         largest = np.abs(network.outputs).sum(axis=1) + np.abs(network.bias)
-        steepness = 1.0 / np.maximum(largest * _RAMP_WIDTH, _SMALLEST_RAMP)
+        steepness = 1.0 / np.maximum(largest * _RAMP_WIDTH, TINY)
         total = np.full(m, base)
         rows = max(1, _ACTIVATION_ENTRIES // (m * max(shape.widths)))
         for lo in range(0, n_samples, rows):
@@ -188,7 +183,7 @@ def smallest_budget() -> float:
     epsilon) ln 100`` records, is as large as that of guessing: ``docs/proofs/pure_network.md``,
     section 3.
     """
-    return 4.0 * math.log(_FEWEST_CANDIDATES)
+    return 4.0 * math.log(100.0)
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,7 +34,7 @@ from dp_halfspace.optim.risks import (
 )
 from dp_halfspace.optim.solvers import Optimizer
 from dp_halfspace.papers.objective import PerturbedObjective, sketch_objective
-from dp_halfspace.papers.pair_risk import PairRisk
+from dp_halfspace.papers.pair_objective import PairRisk
 from dp_halfspace.privacy.events import Event
 from dp_halfspace.privacy.interception import Mechanism
 from dp_halfspace.privacy.mechanisms import GaussianNoise, NoNoise, Permit

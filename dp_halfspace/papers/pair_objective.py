@@ -1,4 +1,4 @@
-"""Objectives that are sums over all pairs of a positive and a negative record.
+"""Sums over all pairs of a positive and a negative record, and the influence of one record.
 
 ``J(w) = (1 / Z) sum_ij l(<x_i - x_j, w>) + ridge / 2 ||w||^2 + <linear, w>`` is a surrogate of one
 minus the area under the ROC curve. The number of pairs is private, `Z` is public. A gradient reads
@@ -10,10 +10,8 @@ Chebyshev points of the cells of the other class, and interpolated from there. B
 loss is a straight line. The error for each pair is below 1e-15 before rounding
 (``docs/proofs/pairwise.md``, section 2).
 
-Piecewise quadratic losses are summed by sorting. As functions of ``x = knot - (s_i - t_j)`` they
-are ``max(x, 0)^2``, or a parabola up to a width and a straight line from there. For each score the
-pairs on the parabola are one or two runs of sorted scores, whose sums are differences of prefix
-sums, exact up to rounding (``pairwise.md``, section 3).
+The squared loss is a function of the means and the squares of the scores of both classes
+(``pairwise.md``, section 3). `PairRisk` has the bounds of sections 4 to 7 there.
 """
 
 from __future__ import annotations
@@ -22,15 +20,20 @@ import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
-from typing import Any, NamedTuple, TypeAlias
+from typing import ClassVar, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.optimize import brentq
 
+from dp_halfspace._memory import WORK_ENTRIES
 from dp_halfspace._params import require
+from dp_halfspace._rounding import EPS, FAR_UP, UP
 from dp_halfspace.optim.losses import Loss, softplus, softplus_curvature, softplus_slope
 from dp_halfspace.optim.objectives import OverRows, check_terms, depth, finish
+from dp_halfspace.optim.risks import Risk, SlopeBounds, Task, Vertices, minimiser_radius
 from dp_halfspace.rows.blocks import FloatArray
+from dp_halfspace.rows.mapped_rows import Design
 from dp_halfspace.rows.rows import Rows
 
 # Number of Chebyshev points of a cell.
@@ -300,146 +303,7 @@ def logistic_curvature(positive: FloatArray, negative: FloatArray) -> PairProduc
     return product
 
 
-@dataclass(frozen=True, slots=True)
-class _Bands:
-    """For each target, the two runs of sorted sources that are less than a width above it.
-
-    The line is divided into stretches of that width. The first run, from `start` to `middle`, is in
-    the stretch of the target; the second one, from `middle` to `end`, is in the next stretch.
-    Places are relative to the beginning of a stretch.
-    """
-
-    place: FloatArray
-    source_place: FloatArray
-    start: Index
-    middle: Index
-    end: Index
-
-
-def _find_bands(targets: FloatArray, sources: FloatArray, width: float) -> _Bands:
-    """Find the runs of sources for each target; both arrays are sorted."""
-    stretch, place = np.divmod(targets, width)
-    source_stretch, source_place = np.divmod(sources, width)
-    first = np.searchsorted(source_stretch, stretch)
-    middle = np.searchsorted(source_stretch, stretch + 1.0)
-    last = np.searchsorted(source_stretch, stretch + 1.0, side="right")
-    start = np.clip(np.searchsorted(sources, targets, side="right"), first, middle)
-    end = np.clip(np.searchsorted(sources, targets + width), middle, last)
-    return _Bands(place, source_place, start, middle, end)
-
-
-def _sum_one_side(targets: FloatArray, sources: FloatArray, width: float) -> FloatArray:
-    """Sum ``min(max(source - target, 0), width)`` over the sources, for sorted targets."""
-    bands = _find_bands(targets, sources, width)
-    sums = prefix_sums(bands.source_place)
-    in_next = bands.end - bands.middle
-    inside = sums[bands.end] - sums[bands.start] - bands.place * (bands.end - bands.start)
-    return inside + width * (in_next + (sources.size - bands.end))
-
-
-def _sum_ramp(targets: FloatArray, sources: FloatArray, width: float) -> float:
-    """Sum the loss ``x^2 / (2 width)`` up to the width, and its tangent beyond it."""
-    bands = _find_bands(targets, sources, width)
-    powers = np.column_stack([bands.source_place, bands.source_place**2])
-    sums = prefix_sums(powers)
-    total = np.zeros(targets.size)
-    for lo, hi, offset in (
-        (bands.start, bands.middle, -bands.place),
-        (bands.middle, bands.end, width - bands.place),
-    ):
-        first, second = (sums[hi] - sums[lo]).T
-        total += second + offset * (2.0 * first + offset * (hi - lo))
-    beyond = sources.size - bands.end
-    # Scores are measured from one of them, so that a common shift causes no cancellation.
-    origin = sources[sources.size // 2] if sources.size else 0.0
-    tail = np.append(np.cumsum((sources - origin)[::-1])[::-1], 0.0)[bands.end]
-    line = tail - beyond * ((targets - origin) + 0.5 * width)
-    return float((total / (2.0 * width) + line).sum())
-
-
-def ramp_pairs(positive: FloatArray, negative: FloatArray, knot: float, width: float) -> PairSums:
-    """Sum over all pairs a loss that is zero from the knot on, a parabola below it, then a line.
-
-    Either class may be empty. The result is not a number where scores are not finite. Nothing
-    warns.
-    """
-    with np.errstate(all="ignore"):
-        p_order, q_order = np.argsort(positive), np.argsort(negative)
-        s, t = positive[p_order], negative[q_order] + knot
-        p, q = np.empty(s.size), np.empty(t.size)
-        p[p_order] = _sum_one_side(s, t, width) / -width
-        # For the negative scores the order and the signs are reversed.
-        q[q_order] = _sum_one_side(-t[::-1], -s[::-1], width)[::-1] / width
-        return PairSums(_sum_ramp(s, t, width), p, q)
-
-
-def ramp_curvature(
-    positive: FloatArray, negative: FloatArray, knot: float, width: float
-) -> PairProduct:
-    """Return products with the second derivatives of the loss of :func:`ramp_pairs`."""
-    return _band_curvature(positive, negative, knot, width, width)
-
-
-def _band_curvature(
-    positive: FloatArray, negative: FloatArray, knot: float, width: float, divisor: float
-) -> PairProduct:
-    """Return products with the matrix that is ``1 / divisor`` within `width` below the knot."""
-    with np.errstate(all="ignore"):
-        p_order, q_order = np.argsort(positive), np.argsort(negative)
-        s, t = positive[p_order], negative[q_order] + knot
-        p_run = np.searchsorted(t, s, side="right"), np.searchsorted(t, s + width)
-        q_run = np.searchsorted(s, t - width, side="right"), np.searchsorted(s, t)
-
-    def product(v: FloatArray, u: FloatArray) -> tuple[FloatArray, FloatArray]:
-        with np.errstate(all="ignore"):
-            at_p = _sum_runs(u[q_order], p_run, p_order) / divisor
-            at_q = _sum_runs(v[p_order], q_run, q_order) / divisor
-        return at_p, at_q
-
-    return product
-
-
-def _sum_runs(x: FloatArray, run: tuple[Index, Index], order: Index) -> FloatArray:
-    """Add rows in runs and undo the order of the results."""
-    sums = prefix_sums(x)
-    lo, hi = run
-    out = np.empty((order.size, *x.shape[1:]))
-    out[order] = sums[np.maximum(lo, hi)] - sums[lo]
-    return out
-
-
-def parabola_pairs(positive: FloatArray, negative: FloatArray) -> PairSums:
-    """Sum the squared hinge ``max(1 - (s_i - t_j), 0)^2`` over all pairs."""
-    with np.errstate(all="ignore"):
-        p_order, q_order = np.argsort(positive), np.argsort(negative)
-        s, t = positive[p_order], negative[q_order] + 1.0
-        above = np.searchsorted(t, s, side="right")
-        below = np.searchsorted(s, t)
-        t_sums, s_sums = prefix_sums(t), prefix_sums(s)
-        p, q = np.empty(s.size), np.empty(t.size)
-        n_above = t.size - above
-        first = t_sums[-1] - t_sums[above] - s * n_above
-        p[p_order] = -2.0 * first
-        q[q_order] = 2.0 * (t * below - s_sums[below])
-        # Scores are measured from their mean, so that squares of a common shift do not cancel.
-        centre = (t_sums[-1] / max(t.size, 1)) if t.size else 0.0
-        squares = prefix_sums((t - centre) ** 2)
-        c = s - centre
-        firsts = first + c * n_above  # the sum of t - centre over the scores above
-        value = (squares[-1] - squares[above]) - c * (2.0 * firsts - c * n_above)
-        return PairSums(float(value.sum()) + 0.0, p, q)
-
-
-def parabola_curvature(positive: FloatArray, negative: FloatArray) -> PairProduct:
-    """Return products with the second derivatives of the squared hinge of all pairs."""
-    return _band_curvature(positive, negative, 1.0, np.inf, 0.5)
-
-
-# Number of entries of the product that a dense Hessian is computed from at a time.
-_CHUNK = 2**22
-
-
-def _sum_squares(positive: FloatArray, negative: FloatArray) -> PairSums:
+def squared_pairs(positive: FloatArray, negative: FloatArray) -> PairSums:
     """Sum ``(1 - (s_i - t_j))^2`` over all pairs."""
     n, m = positive.size, negative.size
     if n == 0 or m == 0:
@@ -453,7 +317,7 @@ def _sum_squares(positive: FloatArray, negative: FloatArray) -> PairSums:
         return PairSums(value, (2.0 * m) * (s - gap), (2.0 * n) * (t + gap))
 
 
-def _square_curvature(positive: FloatArray, negative: FloatArray) -> PairProduct:
+def squared_curvature(positive: FloatArray, negative: FloatArray) -> PairProduct:
     """Return products with the constant matrix of second derivatives, all of them 2."""
 
     def product(v: FloatArray, u: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -465,33 +329,14 @@ def _square_curvature(positive: FloatArray, negative: FloatArray) -> PairProduct
     return product
 
 
-# For each loss name, the function that sums over pairs, and the one that returns products with the
-# second derivatives. Both are called with the scores and with the parameters of the loss.
+# For each loss name, the function that sums over pairs with the derivatives of the sum, and the one
+# that returns products with the second derivatives. Either class may be empty. Nothing warns; sums
+# of numbers that are not finite are not finite.
 _PAIR_FUNCTIONS: dict[str, tuple[Callable[..., PairSums], Callable[..., PairProduct]]] = {
     "logistic": (logistic_pairs, logistic_curvature),
-    "huber_hinge": (ramp_pairs, ramp_curvature),
-    "squared_hinge": (parabola_pairs, parabola_curvature),
-    "squared": (_sum_squares, _square_curvature),
+    "squared": (squared_pairs, squared_curvature),
 }
 PAIRWISE_LOSSES = tuple(_PAIR_FUNCTIONS)
-
-
-def _parameters(loss: Loss) -> dict[str, Any]:
-    """Return the parameters of a loss by name; only a hinge with a parabola has some."""
-    return getattr(loss.value, "keywords", {}) if loss.name == "huber_hinge" else {}
-
-
-def pair_sums(loss: Loss, positive: FloatArray, negative: FloatArray) -> PairSums:
-    """Sum ``l(s_i - t_j)`` over all pairs, with the derivatives with respect to every score.
-
-    Either class may be empty. Nothing warns; sums of numbers that are not finite are not finite.
-    """
-    return _PAIR_FUNCTIONS[loss.name][0](positive, negative, **_parameters(loss))
-
-
-def pair_curvature(loss: Loss, positive: FloatArray, negative: FloatArray) -> PairProduct:
-    """Return products with the matrix ``l''(s_i - t_j)`` and with its transpose."""
-    return _PAIR_FUNCTIONS[loss.name][1](positive, negative, **_parameters(loss))
 
 
 @dataclass(frozen=True, slots=True)
@@ -505,7 +350,7 @@ class PairwiseObjective(OverRows):
     positive : ndarray of shape (n,), bool
         Which records are positive; a class may be empty, the loss is then zero.
     loss : Loss
-        Smooth, of one of the names in `PAIRWISE_LOSSES`.
+        The logistic or the squared loss.
     ridge : float
         Positive.
     normaliser : float
@@ -570,7 +415,7 @@ class PairwiseObjective(OverRows):
         positive, negative = self._split
         with np.errstate(all="ignore"):
             scores = self.rows.margins(w)
-            sums = pair_sums(self.loss, scores[positive], scores[negative])
+            sums = _PAIR_FUNCTIONS[self.loss.name][0](scores[positive], scores[negative])
             scores[positive] = sums.positive
             scores[negative] = sums.negative
             gradient = self.rows.adjoint(scores) / self.normaliser
@@ -583,7 +428,7 @@ class PairwiseObjective(OverRows):
     def hessian(self, w: FloatArray) -> FloatArray:
         """Return a (generalised) Hessian; see `Objective`."""
         product = self._product(w)
-        step = max(1, min(self.size, _CHUNK // max(1, self.rows.shape[0])))
+        step = max(1, min(self.size, WORK_ENTRIES // max(1, self.rows.shape[0])))
         identity = np.eye(self.size)
         with np.errstate(all="ignore"):
             parts = [product(identity[:, k : k + step]) for k in range(0, self.size, step)]
@@ -630,7 +475,7 @@ class PairwiseObjective(OverRows):
         positive, negative = self._split
         with np.errstate(all="ignore"):
             scores = self.rows.margins(w)
-            curvature = pair_curvature(self.loss, scores[positive], scores[negative])
+            curvature = _PAIR_FUNCTIONS[self.loss.name][1](scores[positive], scores[negative])
             sums = curvature(np.ones((positive.size, 1)), np.ones((negative.size, 1)))
 
         def product(v: FloatArray) -> FloatArray:
@@ -643,3 +488,172 @@ class PairwiseObjective(OverRows):
             return data + self.ridge * v
 
         return product
+
+
+# A larger epsilon counts as this one in the floor of the regulariser; its exponential is a float.
+_LARGEST_FLOOR_EPSILON = 100.0
+
+
+@dataclass(frozen=True, slots=True)
+class PairRisk(Risk):
+    """A regularised sum over pairs.
+
+    Attributes
+    ----------
+    loss : Loss
+        Smooth loss of the difference of two scores.
+    n_samples, n_columns : int
+        Sizes.
+    row_norm : float
+        Bound on the Euclidean norm of a row.
+    block_rows : int
+        Rows that are summed at a time, see :func:`~dp_halfspace.rows.blocks.block_size`.
+    normaliser : float
+        Divisor of the sum over pairs. Public, or computed from a count that was released
+        before with noise: then everything holds given that release.
+    """
+
+    loss: Loss
+    n_samples: int
+    n_columns: int
+    row_norm: float
+    block_rows: int
+    normaliser: float
+
+    pairwise: ClassVar[bool] = True
+    # Those of the set of gradient changes of a pair: ``pairwise.md``, Lemma 9.
+    vertices: ClassVar[Vertices] = ((1, 0.0), (1, math.sqrt(0.75) * UP), (2, 1.0))
+
+    @property
+    def perturbable(self) -> bool:
+        """Whether objective perturbation applies."""
+        loss = self.loss
+        return loss.monotone and math.isfinite(loss.lipschitz)
+
+    @property
+    def diameter(self) -> float:
+        """Bound on the norm of the difference of two rows."""
+        return 2.0 * self.row_norm
+
+    @property
+    def partners(self) -> float:
+        """Largest number of pairs that contain one record, over the normaliser; never zero."""
+        return max(1, self.n_samples - 1) / self.normaliser
+
+    @property
+    def mass(self) -> float:
+        """Largest number of pairs, at least one, over the normaliser."""
+        return max(1, self.n_samples * self.n_samples // 4) / self.normaliser * UP
+
+    @property
+    def gradient_change(self) -> float:
+        """``(n - 1) L D / Z``; ``pairwise.md``, Lemma 7. Infinite for unbounded slopes."""
+        return self.partners * self.loss.lipschitz * self.diameter * UP
+
+    @property
+    def curvature(self) -> float:
+        """Bound on the curvature of all pairs that contain one record."""
+        return self.partners * self.loss.smoothness * self.diameter**2
+
+    def total(self, ridge: float) -> float:
+        """Return the coefficient of ``||w||^2 / 2`` in the objective, which is normalised."""
+        return ridge
+
+    def radius(self, ridge: float) -> float:
+        """Bound the norm of the minimiser without a linear term: ``pairwise.md``, Lemma 6."""
+        return minimiser_radius(
+            self.loss, row_norm=self.diameter, ridge=ridge, max_weight=self.mass
+        )
+
+    def sensitivity(self, ridge: float) -> float:
+        """Return ``(n - 1) B D / (ridge Z)``, with ``B`` the largest slope within the radius.
+
+        The bound holds for every number of positive records, and for records that change their
+        class: ``pairwise.md``, Theorem 8.
+        """
+        slope = self.loss.slope_bound(self.diameter * self.radius(ridge))
+        return self.partners * slope * self.diameter / ridge * FAR_UP
+
+    def log_ratio(self, ridge: float) -> float:
+        """Bound the logarithm of the ratio of the Jacobians: ``pairwise.md``, Theorem 10."""
+        one = self.partners * self.loss.smoothness * self.row_norm**2 / ridge
+        rank = min(self.n_columns, max(1, self.n_samples - 1))
+        if rank == 1:
+            return math.log1p(4.0 * one) * UP
+        others = rank - 1
+
+        def slope(c: float) -> float:
+            """Return a decreasing function with the sign of the derivative of the bound in `c`."""
+            return 1.0 / (one * (1.0 + c) ** 2) + (1.0 - c) / others - c
+
+        # In the worst case all other rows lie opposite to the record, at the distance c from zero.
+        c = 1.0 if slope(1.0) >= 0.0 else float(brentq(slope, 0.0, 1.0, xtol=1e-15, rtol=1e-14))
+        own = math.log1p(one * (1.0 + c) ** 2)
+        rest = others * math.log1p(one * (1.0 - c * c) / others)
+        return (own + rest) * FAR_UP
+
+    def ridge_floor(self, epsilon: float) -> float:
+        """Return the smallest regulariser at which the Jacobians take at most half of epsilon."""
+        if math.isnan(epsilon) or epsilon <= 0.0:
+            raise ValueError("epsilon must be positive")
+        # The floor of a larger epsilon would underflow, and the floor for a smaller one is larger.
+        epsilon = min(epsilon, _LARGEST_FLOOR_EPSILON)
+        curvature = self.curvature
+        # The log ratio is at least log(1 + curvature / ridge), its value for one direction, and at
+        # most curvature / ridge, the bound by the trace.
+        low = 0.999 * curvature * math.exp(-epsilon / 2.0) / -math.expm1(-epsilon / 2.0)
+        high = 1.001 * curvature / (epsilon / 2.0)
+
+        def excess(log_ridge: float) -> float:
+            return self.log_ratio(math.exp(log_ridge)) - epsilon / 2.0
+
+        ridge = math.exp(brentq(excess, math.log(low), math.log(high), xtol=1e-12))
+        while self.log_ratio(ridge) > epsilon / 2.0:
+            ridge *= FAR_UP
+        return ridge
+
+    def slope_bounds(self, radius: float) -> SlopeBounds:
+        """Bound the slopes and their errors, those of interpolation included.
+
+        ``pairwise.md``, Theorem 5.
+        """
+        largest_margin = self.row_norm * radius
+        slope = self.loss.slope_bound(2.0 * largest_margin)
+        # The absolute derivatives with respect to all scores add up to at most twice the number of
+        # pairs times the slope; Theorem 2 of the certificate needs their mean over records.
+        per_record = 2.0 * self.mass / self.n_samples
+        return SlopeBounds(
+            per_record * slope,
+            per_record * 2.0 * self.loss.smoothness,
+            per_record * (self.pair_error(largest_margin) / EPS + 4.0 * slope),
+        )
+
+    def pair_error(self, largest_margin: float) -> float:
+        """Bound the error of the derivative with respect to a score, for each pair in its sum.
+
+        It is that of interpolation and rounding at exact scores of at most `largest_margin`:
+        ``pairwise.md``, Theorems 3 and 4.
+        """
+        n = self.n_samples
+        if self.loss.name == "logistic":
+            return logistic_rounding(n)
+        sums = PAIR_BLOCK + -(-n // PAIR_BLOCK) + 8
+        return 8.0 * sums * (largest_margin + 1.0) * EPS * 1.01
+
+    def noise_cost(self, variance: float) -> float:
+        """Return the mean loss that noise adds; it changes a pair along its difference only."""
+        return self.mass * self.loss.smoothness * self.diameter**2 * variance / 2.0
+
+    def objective(self, rows: Design, classes: NDArray[np.intp], task: Task) -> PairwiseObjective:
+        """Return the objective; pairs have no class weights."""
+        if not isinstance(rows, Rows):
+            raise TypeError("a sum over pairs reads the rows themselves")
+        is_positive = classes == task.positive
+        return PairwiseObjective(
+            rows, is_positive, self.loss, self.total(task.ridge), self.normaliser, task.linear
+        )
+
+
+def balanced_normaliser(n_samples: int) -> float:
+    """Return ``n^2 / 4``, the number of pairs of two classes of the same size."""
+    return n_samples * n_samples / 4.0

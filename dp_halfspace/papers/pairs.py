@@ -18,7 +18,7 @@ from dp_halfspace.exceptions import BudgetError
 from dp_halfspace.optim.losses import get_loss
 from dp_halfspace.papers.objective import PerturbedObjective, feasible_ridge, plan_objective
 from dp_halfspace.papers.output import PerturbedMinimiser, pair_ridge, plan_output
-from dp_halfspace.papers.pair_risk import PairRisk, balanced_normaliser
+from dp_halfspace.papers.pair_objective import PairRisk, balanced_normaliser
 from dp_halfspace.privacy.budget import Budget
 from dp_halfspace.privacy.mechanisms import ExponentialChoice, NoNoise, Permit
 from dp_halfspace.rows.blocks import block_size, clip_scales
@@ -26,21 +26,14 @@ from dp_halfspace.rows.rows import Rows
 
 Choice: TypeAlias = ExponentialChoice | NoNoise | None
 
-LOSSES = {
-    "logistic": "logistic",
-    "squared": "squared",
-    "huber": "huber_hinge",
-    "squared_hinge": "squared_hinge",
-}
-
 
 @dataclass(frozen=True, slots=True)
 class RankingProblem:
     """Public facts about a fit, before an algorithm is chosen.
 
     `facts` have no weights of classes, which weigh errors at the threshold alone: those are
-    `error_weights`. `loss` is a key of `LOSSES`. `constant` is the factor of the constant column.
-    `alpha` is None for the automatic regulariser, `positive_share` is None for a private one.
+    `error_weights`. `loss` is one of `PAIRWISE_LOSSES`, `constant` the factor of the constant
+    column. `alpha` is None for the automatic regulariser, `positive_share` for a private one.
     `threshold_share` is the share of the budget for the choice of a threshold; if it is zero,
     `threshold` is the public one.
     """
@@ -79,7 +72,7 @@ def plan_pairs(
     normaliser = balanced_normaliser(n)
     if share is not None:
         normaliser *= 4.0 * share * (1.0 - share)
-    loss = get_loss(LOSSES[problem.loss])
+    loss = get_loss(problem.loss)
     block_rows = block_size(n, d, is_sparse=facts.is_sparse)
     risk = PairRisk(loss, n, d, UP, block_rows, normaliser)
     perturbed = mechanism == "objective"

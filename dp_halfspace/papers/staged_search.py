@@ -18,6 +18,7 @@ from dp_halfspace.privacy.events import Event, Exponential, Pure
 from dp_halfspace.privacy.mechanisms import ExponentialChoice, NoNoise, Permit
 from dp_halfspace.rows.blocks import FloatArray
 
+# More candidates would take minutes, and hardly improve on a million.
 MOST_CANDIDATES = 10**6
 _CANDIDATES_PER_BLOCK = 256
 

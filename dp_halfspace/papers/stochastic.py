@@ -1,6 +1,7 @@
 """Stochastic minimisers of Lowy and Razaviyayn (2021), which the certificate checks.
 
-Privacy does not depend on them: their results are improved until the gradient is small.
+Privacy does not depend on them: their results are improved until the gradient is small. The records
+that they read are drawn from a public seed.
 """
 
 from __future__ import annotations
@@ -14,8 +15,6 @@ import numpy as np
 from dp_halfspace.optim.solvers import FiniteSum
 from dp_halfspace.rows.blocks import FloatArray, into_ball
 
-# Public seed from which stochastic minimisers draw the records that they read.
-_RECORD_SEED = 0
 # Most steps by default, even if the corollaries of the paper ask for more.
 _MOST_STOCHASTIC_STEPS = 4_000
 # Most steps of a pass over the data; larger tables are read in batches.
@@ -24,7 +23,7 @@ _MOST_EPOCHS = 30
 
 
 def stochastic_subgradients(
-    F: FiniteSum, start: FloatArray, *, n_steps: int | None = None, seed: int = _RECORD_SEED
+    F: FiniteSum, start: FloatArray, *, n_steps: int | None = None, seed: int = 0
 ) -> FloatArray:
     r"""Take projected subgradient steps on records drawn with replacement.
 
@@ -52,7 +51,7 @@ def stochastic_subgradients(
 
 
 def katyusha(
-    F: FiniteSum, start: FloatArray, *, n_epochs: int | None = None, seed: int = _RECORD_SEED
+    F: FiniteSum, start: FloatArray, *, n_epochs: int | None = None, seed: int = 0
 ) -> FloatArray:
     r"""Take accelerated steps with reduced variance: a full gradient for each pass over the data.
 

@@ -31,7 +31,7 @@ from dp_halfspace.rows.chunked_rows import rows_over
 from dp_halfspace.rows.rows import Rows, normalised_rows
 
 if TYPE_CHECKING:
-    from dp_halfspace.projection import LinearMap
+    from dp_halfspace.projection.linear import LinearMap
 
 # Rows of more columns are wide, and have another constant column.
 WIDE_COLUMNS = 512
@@ -67,14 +67,14 @@ class Problem:
 
     `intercept` is the factor of the constant column, None without an intercept. `projection` is a
     key of `PROJECTIONS`, ``"auto"`` or None. `tail_fraction` is the share of the last steps whose
-    iterates are averaged, None for that of the algorithm. `seed` is that of public random objects.
+    iterates are averaged. `seed` is that of public random objects.
     """
 
     facts: PublicFacts
     intercept: float | None
     projection: str | None = None
     n_components: int | None = None
-    tail_fraction: float | None = None
+    tail_fraction: float = 0.5
     seed: int | None = None
 
     def draw_map(self, wanted: int | None) -> LinearMap | None:
@@ -192,7 +192,6 @@ def linear_plan(
             "relative_constant_column": constant_column,
             "solver": solver,
             "margins": [margin],
-            "private_preconditioner": False,
             "n_components": [None if linear_map is None else linear_map.n_components],
         },
         takes=frozenset(takes),

@@ -13,7 +13,6 @@ if TYPE_CHECKING:
     from dp_halfspace.privacy.accounting import epsilon as epsilon
     from dp_halfspace.privacy.budget import additive_noise as additive_noise
     from dp_halfspace.privacy.events import Either as Either
-    from dp_halfspace.privacy.events import Event as Event
     from dp_halfspace.privacy.events import Exponential as Exponential
     from dp_halfspace.privacy.events import Gaussian as Gaussian
     from dp_halfspace.privacy.events import ObjectivePerturbation as ObjectivePerturbation
@@ -21,12 +20,8 @@ if TYPE_CHECKING:
     from dp_halfspace.privacy.events import RandomStopping as RandomStopping
     from dp_halfspace.privacy.events import Repeated as Repeated
     from dp_halfspace.privacy.events import SampledGaussian as SampledGaussian
-    from dp_halfspace.privacy.events import event_from_dict as event_from_dict
     from dp_halfspace.privacy.exponential import exponential_mechanism as exponential_mechanism
     from dp_halfspace.privacy.mechanisms import GaussianNoise as GaussianNoise
-    from dp_halfspace.privacy.mechanisms import L2LaplaceNoise as L2LaplaceNoise
-    from dp_halfspace.privacy.mechanisms import Ledger as Ledger
-    from dp_halfspace.privacy.mechanisms import NoNoise as NoNoise
     from dp_halfspace.privacy.mechanisms import authorise as authorise
     from dp_halfspace.privacy.noise import l2_laplace as l2_laplace
     from dp_halfspace.privacy.noise import rounded_gaussian as rounded_gaussian
@@ -43,7 +38,6 @@ if TYPE_CHECKING:
         run_count_distribution as run_count_distribution,
     )
     from dp_halfspace.privacy.random_stopping import select_best as select_best
-    from dp_halfspace.privacy.randomness import ByteSource as ByteSource
     from dp_halfspace.privacy.randomness import noise_source as noise_source
     from dp_halfspace.privacy.randomness import public_generator as public_generator
     from dp_halfspace.privacy.record import PrivacyRecord as PrivacyRecord
@@ -55,7 +49,6 @@ _HOMES = {
     "dp_halfspace.privacy.budget": ("additive_noise",),
     "dp_halfspace.privacy.events": (
         "Either",
-        "Event",
         "Exponential",
         "Gaussian",
         "ObjectivePerturbation",
@@ -63,16 +56,9 @@ _HOMES = {
         "RandomStopping",
         "Repeated",
         "SampledGaussian",
-        "event_from_dict",
     ),
     "dp_halfspace.privacy.exponential": ("exponential_mechanism",),
-    "dp_halfspace.privacy.mechanisms": (
-        "GaussianNoise",
-        "L2LaplaceNoise",
-        "Ledger",
-        "NoNoise",
-        "authorise",
-    ),
+    "dp_halfspace.privacy.mechanisms": ("GaussianNoise", "authorise"),
     "dp_halfspace.privacy.noise": ("l2_laplace", "rounded_gaussian"),
     "dp_halfspace.privacy.profiles": ("gdp_delta", "gdp_epsilon", "gdp_mu"),
     "dp_halfspace.privacy.random_stopping": (
@@ -83,7 +69,7 @@ _HOMES = {
         "run_count_distribution",
         "select_best",
     ),
-    "dp_halfspace.privacy.randomness": ("ByteSource", "noise_source", "public_generator"),
+    "dp_halfspace.privacy.randomness": ("noise_source", "public_generator"),
     "dp_halfspace.privacy.record": ("PrivacyRecord",),
 }
 __getattr__, __dir__ = lazy_names(__name__, _HOMES)

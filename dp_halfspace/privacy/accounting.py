@@ -430,7 +430,6 @@ def calibrate(
     *,
     lower: float,
     upper: float,
-    increasing: bool = True,
     rtol: float = 1e-10,
 ) -> float:
     """Find the parameter that spends a budget and never exceeds it.
@@ -439,27 +438,24 @@ def calibrate(
     ----------
     make_events : callable
         Deterministic function from a public scalar to the events that it would cause. The loss must
-        be monotone in the scalar.
+        increase with the scalar, as with a mu or an epsilon.
     epsilon, delta : float
         The budget, epsilon >= 0 and delta in [0, 1).
     lower, upper : float
         Finite interval to search.
-    increasing : bool, default=True
-        Whether the loss grows with the scalar (a mu or an epsilon) or falls (a standard
-        deviation).
     rtol : float, default=1e-10
         Relative width at which the bisection stops.
 
     Returns
     -------
     float
-        The largest scalar within the budget, or the smallest if not `increasing`, rounded
-        conservatively: ``delta(make_events(value), epsilon) <= delta`` was evaluated there.
+        The largest scalar within the budget, rounded conservatively:
+        ``delta(make_events(value), epsilon) <= delta`` was evaluated there.
 
     Raises
     ------
     BudgetError
-        If even the cheaper end of the interval exceeds the budget.
+        If even the lower end of the interval exceeds the budget.
 
     Examples
     --------
@@ -474,33 +470,29 @@ def calibrate(
     if not (math.isfinite(lower) and math.isfinite(upper) and lower <= upper):
         raise ValueError(f"lower <= upper must be finite, got {lower!r} and {upper!r}")
 
-    safe, costly = (lower, upper) if increasing else (upper, lower)
     cost = _Monotone(
-        lambda value: _smallest_delta(tuple(make_events(value)), epsilon, delta), delta, increasing
+        lambda value: _smallest_delta(tuple(make_events(value)), epsilon, delta), delta
     )
-    if not cost.fits(safe):
+    if not cost.fits(lower):
         raise BudgetError(
             f"no value between {lower!r} and {upper!r} stays within "
             f"epsilon={epsilon!r}, delta={delta!r}"
         )
-    if cost.fits(costly):
-        return costly
+    if cost.fits(upper):
+        return upper
     # After the root is bracketed, two thirds of the evaluations follow from others; a rough answer
     # takes fewer evaluations than the bracket.
     if rtol < _ROUGH:
         cost.narrow(lower, upper, rtol)
-    found = _bisect(cost.fits_or_follows, safe, costly, rtol, lower)
-    return found if cost.fits(found) else _bisect(cost.fits, safe, costly, rtol, lower)
+    found = _bisect(cost.fits_or_follows, lower, upper, rtol)
+    return found if cost.fits(found) else _bisect(cost.fits, lower, upper, rtol)
 
 
-def _bisect(
-    fits: Callable[[float], bool], safe: float, costly: float, rtol: float, lower: float
-) -> float:
+def _bisect(fits: Callable[[float], bool], safe: float, costly: float, rtol: float) -> float:
     """Halve an interval until it is narrow; return its end that is within the budget."""
+    is_positive = safe > 0.0
     while abs(costly - safe) > rtol * max(abs(safe), abs(costly)):
-        middle = (
-            math.sqrt(safe * costly) if min(lower, safe, costly) > 0.0 else 0.5 * (safe + costly)
-        )
+        middle = math.sqrt(safe * costly) if is_positive else 0.5 * (safe + costly)
         if middle in (safe, costly):
             break
         if fits(middle):
@@ -512,11 +504,10 @@ def _bisect(
 
 @dataclass(slots=True)
 class _Monotone:
-    """A delta that is monotone in a parameter, and all values that were computed so far."""
+    """A delta that increases with a parameter, and all values that were computed so far."""
 
     delta_of: Callable[[float], float]
     wanted: float
-    increasing: bool
     known: dict[float, float] = field(default_factory=dict)
 
     def fits(self, value: float) -> bool:
@@ -527,9 +518,8 @@ class _Monotone:
 
     def fits_or_follows(self, value: float) -> bool:
         """Return the same as `fits`, inferred from known values of other parameters if possible."""
-        sign = 1.0 if self.increasing else -1.0
         for other, found in self.known.items():
-            is_costlier = sign * other >= sign * value
+            is_costlier = other >= value
             if is_costlier == (found <= self.wanted):
                 return is_costlier
         return self.fits(value)

@@ -15,7 +15,7 @@ from dataclasses import dataclass, fields
 from numbers import Integral
 from typing import Any, TypeAlias, get_args
 
-from dp_halfspace._rounding import DOWN
+from dp_halfspace._rounding import DOWN, TINY
 from dp_halfspace.privacy.profiles import Term, check_nonnegative
 
 # Smaller positive parameters are raised to this number, so that squares do not underflow.
@@ -24,12 +24,9 @@ _LEAST_PARAMETER = 1e-150
 _LARGEST_PARAMETER = 1e100
 # More runs than this are treated as no guarantee.
 _HUGE_COUNT = 2**63
-# Largest number of terms of a product of profiles. With more terms, losses are discretised.
-_MAX_PRODUCT_TERMS = 4096
-# Largest number of events of such a product.
-_MAX_PRODUCT_EVENTS = 4096
-# Smallest weight of a term, so that its logarithm is finite.
-_LEAST_WEIGHT = 1e-300
+# Largest number of events, and of terms, of a product of profiles. With more, losses are
+# discretised.
+_MAX_PRODUCT = 4096
 
 
 def number_to_json(value: float) -> float | str:
@@ -473,7 +470,7 @@ def raise_underflow(value: float) -> float:
     return max(value, _LEAST_PARAMETER) if value else 0.0
 
 
-def gaussian_terms(counts: Counted, most: int = _MAX_PRODUCT_TERMS) -> list[Term] | None:
+def gaussian_terms(counts: Counted, most: int = _MAX_PRODUCT) -> list[Term] | None:
     """Multiply out the profiles of Gaussian events, objective perturbations and selections.
 
     The terms are rounded up; `Discretised` events are left out. Return None if there are too many
@@ -481,7 +478,7 @@ def gaussian_terms(counts: Counted, most: int = _MAX_PRODUCT_TERMS) -> list[Term
     """
     sums = [(e, n) for e, n in counts if not isinstance(e, Gaussian | Discretised)]
     number = sum(n for _, n in sums)
-    if number > _MAX_PRODUCT_EVENTS:
+    if number > _MAX_PRODUCT:
         return None
     product: list[Term] = [(1.0, 0.0, total_mu(counts) ** 2)]
     for event, count in sums:
@@ -494,7 +491,7 @@ def gaussian_terms(counts: Counted, most: int = _MAX_PRODUCT_TERMS) -> list[Term
             if len(product) > most or not math.isfinite(sum(a for a, _, _ in product)):
                 return None
     wide, far = 1.0 + (number + 1) * 2.0**-51, 1.0 + max(number - 1, 0) * 2.0**-51
-    return [(max(a, _LEAST_WEIGHT), s * far, math.sqrt(square) * wide) for a, s, square in product]
+    return [(max(a, TINY), s * far, math.sqrt(square) * wide) for a, s, square in product]
 
 
 def _merge_terms(terms: Iterable[Term]) -> list[Term]:

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from dp_halfspace.privacy.events import Pure
 from dp_halfspace.privacy.interception import ExponentialMechanism
 from dp_halfspace.privacy.noise import (
+    LARGEST_SCALE,
     SMALLEST_COUNT_RATE,
     draw_geometric,
     exp_minus,
@@ -29,11 +30,8 @@ from dp_halfspace.privacy.noise import (
 )
 from dp_halfspace.privacy.randomness import OS_RANDOMNESS, ByteSource, read_words
 
-_SMALLEST_RATE = Fraction(1, 2**900)
-_LARGEST_RATE = Fraction(2**900)
-# Number of trials that are drawn at a time.
-_FEWEST_TRIALS = 64
-_MOST_TRIALS = 16384
+# Range of the number of trials that are drawn at a time.
+_TRIALS = (64, 16384)
 # Failure probability of the bound of a generalised choice.
 _FAILURE_PROBABILITY = 0.05
 
@@ -114,7 +112,7 @@ def exponential_mechanism(
     total = count if ends is None else int(ends[-1])
     # Trials are drawn in batches of a public size; the first success of the sequence is returned.
     # Private scores decide how many batches follow the first one, so these have their own bytes.
-    batch, own = min(max(total, _FEWEST_TRIALS), _MOST_TRIALS), source.branches()(0)
+    batch, own = min(max(total, _TRIALS[0]), _TRIALS[1]), source.branches()(0)
     while True:
         trials = _draw_indices(batch, total, source)
         if ends is not None:
@@ -132,7 +130,7 @@ def _check_candidates(
     rate = positive_rational(epsilon, "epsilon") / (
         2 * positive_rational(sensitivity, "sensitivity")
     )
-    if not _SMALLEST_RATE <= rate <= _LARGEST_RATE:
+    if not 1 / LARGEST_SCALE <= rate <= LARGEST_SCALE:
         raise ValueError(
             "epsilon / (2 sensitivity) must be between 2**-900 and 2**900, got "
             f"epsilon={epsilon!r}, sensitivity={sensitivity!r}"

@@ -41,8 +41,9 @@ from dp_halfspace.privacy.randomness import OS_RANDOMNESS, ByteSource, read_word
 _MAX_BITS = 512
 # Number of bits of a word of randomness.
 _WORD_BITS = 64
-# Number of bits by which an enclosure is finer than the uniform number that it is compared with.
-_EXACT_GUARD_BITS = 32
+# Number of bits by which an enclosure is finer than the uniform number that it is compared with,
+# and by which numbers are finer than a probability that is computed from them.
+_GUARD_BITS = 64
 # Bound on the error of a threshold 2**64 exp(-gap) in floating point. It allows np.exp an absolute
 # error of 2**-41, where 2**-52 is usual, and all other rounding errors together 2**-41.
 THRESHOLD_ERROR = 2.0**24
@@ -90,13 +91,13 @@ class LazyUniform:
         ``enclosure(bits)`` must return an integer within 1 of ``p * 2**bits``.
         """
         while True:
-            middle = enclosure(self.bits + _EXACT_GUARD_BITS)
-            if (self.cell + 1) << _EXACT_GUARD_BITS <= middle - 1:
+            middle = enclosure(self.bits + _GUARD_BITS)
+            if (self.cell + 1) << _GUARD_BITS <= middle - 1:
                 return True
-            if self.cell << _EXACT_GUARD_BITS >= middle + 1:
+            if self.cell << _GUARD_BITS >= middle + 1:
                 return False
             if self.bits >= _MAX_BITS:
-                return (2 * self.cell + 1) << _EXACT_GUARD_BITS < 2 * middle
+                return (2 * self.cell + 1) << _GUARD_BITS < 2 * middle
             self.refine()
 
 
@@ -179,15 +180,13 @@ def exp_minus(gamma: Fraction, bits: int) -> int:
         return _fixed_point((-exponent).exp(), bits)
 
 
-_SMALLEST_SCALE = Fraction(1, 2**900)
-_LARGEST_SCALE = Fraction(2**900)
+# Largest scale of noise, and one over the smallest one; the same for the rate of a choice.
+LARGEST_SCALE = Fraction(2**900)
 # Largest number of bits by which the grid of Gaussian noise is finer than its scale.
 _MOST_GAUSSIAN_GRID_BITS = 36
 
 # Values are clipped to this many grid steps; below it every multiple of the grid is a float.
 _CLIP_STEPS = 2.0**52
-# Values below this many grid steps need no clipping, neither before nor after the noise.
-_NEAR = 2.0**51
 # Number of draws per block, so that the working arrays fit in the second-level cache.
 _DRAWS_PER_BLOCK = 8192
 
@@ -198,9 +197,6 @@ _FLOAT_ERROR = 2.0**-50
 # All but a 2**-17 fraction of the draws have at least this cell, and so |z| <= 4.5.
 _COMMON_CELLS = 2**46
 _COMMON_Z = 4.5
-# Shifts of a word that remove its last bit, and that move its last bit to the sign.
-_ONE = np.uint64(1)
-_TO_THE_TOP = np.uint64(63)
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,7 +217,7 @@ def check_scale(scale: float, name: str) -> float:
     if type(scale) is float and 2.0**-900 <= scale <= 2.0**900:
         return scale
     exact = positive_rational(scale, name)
-    if not _SMALLEST_SCALE <= exact <= _LARGEST_SCALE:
+    if not 1 / LARGEST_SCALE <= exact <= LARGEST_SCALE:
         raise ValueError(f"{name} must be between 2**-900 and 2**900, got {scale!r}")
     return float(exact)
 
@@ -323,8 +319,9 @@ def add_noise(value: ArrayLike, noise: GridNoise, source: ByteSource) -> NDArray
             # The grid is a power of two, so the division is exact. The quotient is clipped before
             # it is rounded, because it may be infinite.
             np.multiply(block, 1.0 / noise.grid, out=block)
-            # The negation makes NaN count as out of range.
-            is_far = not block.dot(block) < _NEAR**2
+            # Values of half as many steps need no clipping, neither before nor after the noise. The
+            # negation makes NaN count as out of range.
+            is_far = not block.dot(block) < (_CLIP_STEPS / 2.0) ** 2
             if is_far:
                 block[np.isnan(block)] = 0.0
                 np.minimum(np.maximum(block, -_CLIP_STEPS, out=block), _CLIP_STEPS, out=block)
@@ -352,7 +349,7 @@ def _nearest_steps(
     The first bits of entry i of Z are word i; further bits are drawn from ``further(i)`` if needed.
     """
     # 63 bits of a word are the cell of the tail probability in [0, 1/2); the last bit is the sign.
-    cells = words >> _ONE
+    cells = words >> np.uint64(1)
     # Signed integers are converted faster.
     shift = cells.view(np.int64).astype(np.float64)
     shift += 0.5
@@ -361,7 +358,7 @@ def _nearest_steps(
     shift *= noise.spread
     # ndtri is negative for these probabilities; a last bit of 1 flips the sign.
     bits = shift.view(np.uint64)
-    np.bitwise_xor(bits, words << _TO_THE_TOP, out=bits)
+    np.bitwise_xor(bits, words << np.uint64(63), out=bits)
     total = shift + offset
     steps: NDArray[np.float64] = np.rint(total)
     distance = np.subtract(total, steps)
@@ -421,7 +418,6 @@ def _exact_steps(word: int, offset: float, noise: GridNoise, source: ByteSource)
 # Largest number of bits by which the grid of L2-Laplace noise is finer than its scale.
 _MOST_LAPLACE_GRID_BITS = 30
 # A uniform number is (2 V + 1) * 2**-257 for an integer V of 256 random bits.
-_UNIFORM_BYTES = 32
 _UNIFORM_LOG2 = 257
 # Number of decimal digits with which even -log(1 - 2**-257) has more than 100 correct digits.
 _LAPLACE_DIGITS = 200
@@ -528,9 +524,10 @@ def _draw_squared_normal(source: ByteSource) -> Decimal:
 
 def _draw_odd_numerators(count: int, source: ByteSource) -> list[int]:
     """Return numbers ``2 V + 1``; over 2**257 they are midpoints of random cells of (0, 1)."""
-    raw = source.read(_UNIFORM_BYTES * count)
-    ends = range(_UNIFORM_BYTES, len(raw) + 1, _UNIFORM_BYTES)
-    return [2 * int.from_bytes(raw[end - _UNIFORM_BYTES : end], "little") + 1 for end in ends]
+    size = _UNIFORM_LOG2 // 8
+    raw = source.read(size * count)
+    ends = range(size, len(raw) + 1, size)
+    return [2 * int.from_bytes(raw[end - size : end], "little") + 1 for end in ends]
 
 
 @functools.lru_cache(maxsize=1)
@@ -551,8 +548,6 @@ def uniform_below(n: int, source: ByteSource = OS_RANDOMNESS) -> int:
             return draw
 
 
-# Number of additional bits with which a probability is computed.
-_GUARD_BITS = 64
 # Smallest rate of the discrete Laplace distribution, with which the noise stays below 2^62.
 SMALLEST_COUNT_RATE = Fraction(1, 2**53)
 # Binary digits that are one with a probability below exp(-512) are taken to be zero.

@@ -18,20 +18,17 @@ import numpy as np
 from scipy.fft import irfft, next_fast_len, rfft
 from scipy.special import ndtr, ndtri
 
+from dp_halfspace._rounding import EPS
 from dp_halfspace.privacy.profiles import LOG_SLACK, FloatArray, Term, log_gdp_delta
 
 # Number of cells of a discretised event; a sum has at most about four times as many.
 CELLS = 4096
-# Number of chords of the profile of an exponential mechanism.
-_CHORDS = 4096
 # Number of standard deviations that the cells cover, unless a smaller tail is needed.
 _USUAL_WIDTH = 14.0
 # Largest mass at the lower end of a sum that is moved up. Hardly any of it gets above a threshold.
 _LOW = 2.0**-70
 # Convolutions of at most this many terms are summed directly.
 _DIRECT = 64
-# Distance of neighbouring float64 numbers relative to their size.
-_ULP = 2.0**-52
 # Smaller positive losses are raised to this number.
 _RAISED_TO = 1e-290
 # Larger Gaussian losses are treated as no guarantee.
@@ -50,8 +47,9 @@ _STRIDE = 6.0
 _FOURIER = 2.0**-44
 # A Gaussian loss that is narrower than this many cells is replaced by a wider one, which dominates.
 _NARROWEST = 16.0
-# A step on a sampled record with a larger mu is treated as no guarantee.
-_LARGEST_SAMPLED = 4.0
+# A step on a sampled record with a larger mu is treated as no guarantee; it would not change what
+# many of them find.
+LARGEST_SAMPLED_MU = 4.0
 # Number of cells for a loss of one over the number of records, for which the lattice of such steps
 # is halved up to this many times.
 _CELLS_OF_A_RECORD = 16.0
@@ -119,7 +117,7 @@ class PLD:
             return self
         first, mass = _split_atoms(self.losses, self.mass, step)
         terms = min(len(self.mass), math.ceil(step / self.step)) + 8
-        on = replace(self, step=step, first=first, mass=mass, error=self.error + terms * _ULP)
+        on = replace(self, step=step, first=first, mass=mass, error=self.error + terms * 2.0 * EPS)
         return on._trim_tails()
 
     def _trim_tails(self) -> PLD:
@@ -159,7 +157,7 @@ def bounded_range_pld(epsilon: float, tail: float) -> PLD:
     The worst profile is linear in sqrt(exp(epsilon)). So all atoms have the same mass under the
     symmetrised distribution, except for the two at the ends, which have half of it.
     """
-    half = _CHORDS // 2
+    half = CELLS // 2
     step = epsilon / half
     mass = np.exp(0.5 * step * np.arange(-2 * half, 1)) * (2.0 * math.tanh(0.25 * step))
     mass[[0, -1]] *= 0.5
@@ -201,7 +199,7 @@ def sampled_gaussian_pld(n_records: int, mu: float, tail: float, cells: int = CE
 
 def _largest_sampled_loss(n_records: int, mu: float, tail: float) -> float:
     """Return the loss of such a release that only the `tail` exceeds; infinity for a large mu."""
-    if mu > _LARGEST_SAMPLED:
+    if mu > LARGEST_SAMPLED_MU:
         return math.inf
     deviations = -float(ndtri(max(tail or _LEAST_COVERED, 2.3e-308)))
     return math.log1p(math.expm1(mu * (0.5 * mu + deviations)) / n_records)
@@ -390,7 +388,7 @@ def _convolution(a: FloatArray, b: FloatArray) -> tuple[FloatArray, float]:
     it the least error, and raised by this error.
     """
     if min(len(a), len(b)) <= _DIRECT:
-        return np.convolve(a, b), (min(len(a), len(b)) + 4) * _ULP
+        return np.convolve(a, b), (min(len(a), len(b)) + 4) * 2.0 * EPS
     size = len(a) + len(b) - 1
     length = next_fast_len(size, real=True)
     with np.errstate(divide="ignore"):
@@ -405,7 +403,7 @@ def _convolution(a: FloatArray, b: FloatArray) -> tuple[FloatArray, float]:
         raised = np.maximum(product[better], 0.0) + error
         result[better] = raised * np.exp(np.minimum(back[better], 700.0))
         steepest = max(steepest, abs(tilt.theta))
-    return result, 4.0 * _ULP * (750.0 + steepest * size)
+    return result, 8.0 * EPS * (750.0 + steepest * size)
 
 
 @dataclass(frozen=True, slots=True)

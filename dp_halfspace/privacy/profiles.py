@@ -17,6 +17,8 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import brentq
 from scipy.special import erfcx, ndtr
 
+from dp_halfspace._rounding import TINY
+
 FloatArray = NDArray[np.float64]
 
 Term: TypeAlias = tuple[float, float, float]
@@ -31,13 +33,9 @@ EPSILON_SLACK = 2.0**-45
 It covers the rounding of ``epsilon / mu - mu / 2`` and its square at every scale.
 """
 
-# A smaller mu is rounded down to zero: subnormal numbers lack the digits for a safe rounding.
-_SMALLEST_MU = 1e-300
-
 # The Mills ratio of the normal distribution, (1 - Phi(z)) / phi(z), is this multiple of
 # erfcx(z / sqrt(2)).
 _MILLS = math.sqrt(math.pi / 2.0)
-_SQRT_2 = math.sqrt(2.0)
 _LOG_SQRT_2PI = 0.5 * math.log(2.0 * math.pi)
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(6)
 # 1 - z M(z) = z^-2 - 3 z^-4 + 15 z^-6 - ..., alternating double factorials.
@@ -63,7 +61,7 @@ def check_delta(delta: float) -> float:
 def _mills_slope(z: FloatArray) -> FloatArray:
     """Return minus the derivative of the Mills ratio, 1 - z M(z), for z > -1."""
     far = z > 30.0
-    near = 1.0 - z * (_MILLS * erfcx(np.where(far, 0.0, z) / _SQRT_2))
+    near = 1.0 - z * (_MILLS * erfcx(np.where(far, 0.0, z) / math.sqrt(2.0)))
     if not far.any():
         return np.asarray(near)
     w = np.where(far, z, np.inf) ** -2.0
@@ -79,7 +77,7 @@ def _mills_drop(x: FloatArray, mu: float) -> FloatArray:
     # Beyond 1e6 the difference cancels; mu / (x (x + mu)) bounds it to 1e-12 relative.
     far = x > 1e6
     remote = np.where(far, x, 1.0)
-    drop = _MILLS * erfcx(x / _SQRT_2) - _MILLS * erfcx((x + mu) / _SQRT_2)
+    drop = _MILLS * erfcx(x / math.sqrt(2.0)) - _MILLS * erfcx((x + mu) / math.sqrt(2.0))
     return np.where(far, mu / (remote * (remote + mu)), drop)
 
 
@@ -99,7 +97,7 @@ def log_gdp_delta(mu: float, epsilon: FloatArray) -> FloatArray:
             # its complement keeps full precision when delta is close to 1.
             safe = np.where(tail, -1.0, x)
             density = np.exp(-0.5 * safe * safe - _LOG_SQRT_2PI)
-            ratio = _MILLS * erfcx((safe + mu) / _SQRT_2)
+            ratio = _MILLS * erfcx((safe + mu) / math.sqrt(2.0))
             lower = np.log1p(-(ndtr(safe) + density * ratio))
             log_delta = np.where(tail, log_delta, lower)
         log_delta = np.where(finite & np.isfinite(log_delta), log_delta, -np.inf)
@@ -170,7 +168,7 @@ def step_up(epsilon: float, function: Callable[[float], float], level: float = 0
     raised = epsilon * (1.0 + step)
     while not function(raised) <= level:
         step *= 2.0
-        raised = max(epsilon, 1e-300) * (1.0 + step)
+        raised = max(epsilon, TINY) * (1.0 + step)
     return raised
 
 
@@ -305,7 +303,8 @@ def _largest_mu(epsilon: float, delta: float) -> float:
     ends = math.log(low), math.log(high)
     log_mu = root(lambda t: log_gdp_upper(math.exp(t), epsilon), *ends, log_delta)
     mu = math.exp(log_mu) * (1.0 - LOG_SLACK)
-    if mu < _SMALLEST_MU:
+    if mu < TINY:
+        # Subnormal numbers lack the digits for a safe rounding.
         return 0.0
     while log_gdp_upper(mu, epsilon) > log_delta:
         mu *= 1.0 - LOG_SLACK

@@ -46,16 +46,13 @@ _Cells = Callable[[FloatArray, FloatArray, _Indices], tuple[FloatArray, FloatArr
 _N_CHORDS = 16
 # With a smaller mu, differences would cancel. With a larger one the two distributions hardly
 # overlap, and the whole range of F is the bound.
-SMALLEST_MU = 2.0**-12
-LARGEST_MU = 64.0
+_MUS = (2.0**-12, 64.0)
 # Number of intervals ("cells") of s before any of them is halved.
 _N_INTERVALS = 64
 # Accepted excess of the bound of a supremum; for the logarithm of a ratio in units of mu.
 _RATIO_TOLERANCE = 2.0**-16
-# Relative error of F and of its slope over a cell, for each possible run.
+# Relative error of F and of its slope over a cell, for each possible run, and the error of a share.
 _RELATIVE_ERROR = 2.0**-40
-# Allowance for the rounding error of a share, which is added to every share.
-_SHARE_SLACK = 2.0**-40
 
 
 def polynomials(coefficients: FloatArray, points: FloatArray) -> FloatArray:
@@ -138,9 +135,9 @@ def log_rank_ratio(probabilities: FloatArray, mu: float) -> float:
     if len(probabilities) == 1 or mu == 0.0:
         return 0.0
     coefficients = _coefficients(probabilities)
-    if mu >= LARGEST_MU:
+    if mu >= _MUS[1]:
         return _whole_range(coefficients)
-    if mu >= SMALLEST_MU:
+    if mu >= _MUS[0]:
         return _log_ratio(probabilities, mu)
 
     def slope(low: FloatArray, high: FloatArray, index: _Indices) -> tuple[FloatArray, FloatArray]:
@@ -208,7 +205,7 @@ def chord_shares(
     widths = np.append(c[0], c[:-1] * math.expm1(step))
     slopes = np.append(np.diff(heights) / widths, 0.0)
     weights = np.maximum(c * np.diff(slopes), 0.0) / mean
-    return tuple((weights + _SHARE_SLACK).tolist())
+    return tuple((weights + _RELATIVE_ERROR).tolist())
 
 
 MOST_RUNS = 100_000
@@ -483,7 +480,7 @@ def random_stopping_event(distribution: RunCountDistribution, mu: float) -> Rand
     mu = check_nonnegative("mu", mu)
     event = _classical(distribution, mu)
     # Differences of chords would cancel for a smaller mu; for a larger mu they improve nothing.
-    if not SMALLEST_MU <= mu < LARGEST_MU or event.log_ratio == 0.0:
+    if not _MUS[0] <= mu < _MUS[1] or event.log_ratio == 0.0:
         return event
     shares = chord_shares(distribution.probabilities, distribution.mean, mu, event.log_ratio)
     return replace(event, shares=shares)

@@ -12,7 +12,9 @@ from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
+from scipy.optimize import minimize_scalar
 
+from dp_halfspace._rounding import UP
 from dp_halfspace.privacy import accounting
 from dp_halfspace.privacy.events import (
     Event,
@@ -56,11 +58,6 @@ _NOISES = {
 SHOWN_RATES = (0.001, 0.01, 0.1)
 # Largest absolute epsilon in the search for the best bound on an attack.
 _WIDEST_EPSILON = 50.0
-# Interval width at which the search ends.
-_SEARCH_WIDTH = 1e-3
-_GOLDEN = (math.sqrt(5.0) - 1.0) / 2.0
-# Relative allowance for rounding errors of a bound on an attack.
-_ROUNDING = 2.0**-40
 _SHOWN_DELTAS = (1e-3, 1e-5, 1e-7, 1e-9)
 # Accepted relative excess over the claimed delta, because another platform may round differently.
 # The computed delta exceeds the exact one by a relative 2^-36, so an accepted claim is true.
@@ -237,16 +234,12 @@ class PrivacyRecord:
                 return delta + factor * fpr
             return 1.0 - (1.0 - fpr - delta) / factor
 
-        # Every bound is valid. They are convex in exp(signed), so that a golden section search
-        # finds the smallest one.
-        low, high, found = -_WIDEST_EPSILON, _WIDEST_EPSILON, [bound(0.0)]
+        # Every bound is valid. They are convex in exp(signed), so that a search finds the smallest.
+        ends = (-_WIDEST_EPSILON, _WIDEST_EPSILON)
+        best = minimize_scalar(bound, bounds=ends, method="bounded", options={"xatol": 1e-3})
+        found = [float(best.fun), bound(0.0)]
         found += [bound(s * self.epsilon) for s in (-1.0, 1.0) if self.epsilon < _WIDEST_EPSILON]
-        while high - low > _SEARCH_WIDTH:
-            left, right = high - _GOLDEN * (high - low), low + _GOLDEN * (high - low)
-            pair = bound(left), bound(right)
-            found += pair
-            low, high = (low, right) if pair[0] <= pair[1] else (left, high)
-        return min(1.0, max(fpr, min(found) * (1.0 + _ROUNDING)))
+        return min(1.0, max(fpr, min(found) * UP))
 
     def summary(self) -> str:
         """Text for an auditor: the guarantee, its assumptions and its limits."""

@@ -4,8 +4,7 @@ A feature map is drawn from public randomness and maps every row independently. 
 that the caller has divided by their public scale, and its output has type float32.
 
 By Bochner's theorem a continuous kernel ``k(x - z)`` with ``k(0) = 1`` is the mean of ``cos(<w, x -
-z>)`` over a probability distribution of ``w``. For the kernels in `KERNELS` this distribution is
-easy to sample.
+z>)`` over a probability distribution of ``w``, which is normal for the Gaussian kernel.
 """
 
 from __future__ import annotations
@@ -18,7 +17,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import fft, sparse
 
-from dp_halfspace._memory import NUMBER_BYTES, refuse_beyond_memory
+from dp_halfspace._memory import (
+    COPIED_ROWS,
+    NUMBER_BYTES,
+    WORK_ENTRIES,
+    refuse_beyond_memory,
+)
 from dp_halfspace._params import checked_size
 from dp_halfspace.projection.linear import (
     FloatArray,
@@ -31,59 +35,6 @@ from dp_halfspace.projection.linear import (
     within_unit_ball,
 )
 
-KERNELS = ("rbf", "laplacian", "matern")
-
-
-@dataclass(frozen=True, slots=True)
-class Spectrum:
-    r"""A kernel of length scale one.
-
-    Parameters
-    ----------
-    kernel : str
-        One of `KERNELS`. With :math:`\Delta` the difference of two points:
-        ``"rbf"`` is :math:`\exp(-\|\Delta\|^2/2)`, ``"laplacian"``
-        :math:`\exp(-\|\Delta\|_1)` and ``"matern"`` scikit-learn's Matern kernel.
-    nu : float, default=1.5
-        Smoothness of ``"matern"``.
-
-    References
-    ----------
-    .. [1] A. Rahimi, B. Recht. Random features for large-scale kernel machines. NIPS 2007.
-    .. [2] C. E. Rasmussen, C. K. I. Williams. Gaussian processes for machine learning,
-       chapter 4. MIT Press, 2006.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from dp_halfspace.projection.features import Spectrum
-    >>> Spectrum("laplacian").frequencies(3, 5, np.random.default_rng(0)).shape
-    (3, 5)
-    """
-
-    kernel: str
-    nu: float = 1.5
-
-    def __post_init__(self) -> None:
-        if self.kernel not in KERNELS:
-            raise ValueError(f"kernel must be one of {KERNELS}; got {self.kernel!r}.")
-
-    def frequencies(self, n_features: int, size: int, rng: np.random.Generator) -> FloatArray:
-        """Draw independent frequencies, as an array of shape (n_features, size)."""
-        shape = (n_features, size)
-        if self.kernel == "laplacian":
-            return np.asarray(rng.standard_cauchy(shape))
-        if self.kernel == "rbf":
-            return rng.standard_normal(shape)
-        # A multivariate t distribution, drawn as a scale mixture of Gaussian frequencies.
-        factors = np.sqrt(2.0 * self.nu / rng.chisquare(2.0 * self.nu, size))
-        return np.asarray(rng.standard_normal(shape) * factors)
-
-
-# Number of rows that are mapped at a time.
-_MAPPED_ROWS = 1024
-# Largest number of angles in float64 that are computed at a time.
-_TURNS = 2**22
 # Largest frequency, in turns: angles of larger ones have no fractional part in float64.
 _LARGEST_FREQUENCY = 2.0**40
 
@@ -128,7 +79,7 @@ class FourierMap:
     Examples
     --------
     >>> import numpy as np
-    >>> from dp_halfspace.projection import FourierMap
+    >>> from dp_halfspace.projection.features import FourierMap
     >>> FourierMap(np.array([[0.25]], dtype=np.float32)).apply(np.array([[1.0]])).round(6)
     array([[-0.,  1.]], dtype=float32)
     """
@@ -150,7 +101,7 @@ class FourierMap:
         X = checked_features(X, self.n_features_in)
         out = np.empty((X.shape[0], self.n_components), dtype=np.float32)
         frequencies = self.frequencies.astype(np.float64)
-        step = max(1, min(_MAPPED_ROWS, _TURNS // max(1, frequencies.shape[1])))
+        step = max(1, min(COPIED_ROWS, WORK_ENTRIES // max(1, frequencies.shape[1])))
         for lo in range(0, X.shape[0], step):
             rows = X[lo : lo + step]
             with np.errstate(over="ignore", invalid="ignore"):
@@ -165,17 +116,12 @@ class FourierMap:
 
 
 def draw_fourier(
-    spectrum: Spectrum,
-    n_features: int,
-    length_scales: NDArray[np.float64],
-    rng: np.random.Generator,
+    n_features: int, length_scales: NDArray[np.float64], rng: np.random.Generator
 ) -> FourierMap:
-    r"""Draw random Fourier features.
+    r"""Draw random Fourier features of the Gaussian kernel, :math:`\exp(-\|\Delta\|^2/2\ell^2)`.
 
     Parameters
     ----------
-    spectrum : Spectrum
-        The kernel.
     n_features : int
     length_scales : ndarray of shape (n_components / 2,)
         Public length scale of each frequency, positive. With several, the kernel is the mean
@@ -195,15 +141,16 @@ def draw_fourier(
 
     References
     ----------
-    R. Bassily, M. Mohri, A. T. Suresh. Differentially private learning with margin guarantees.
-    NeurIPS 2022, equation 2.
+    A. Rahimi, B. Recht. Random features for large-scale kernel machines. NIPS 2007. R. Bassily,
+    M. Mohri, A. T. Suresh. Differentially private learning with margin guarantees. NeurIPS 2022,
+    equation 2.
 
     Examples
     --------
     >>> import numpy as np
-    >>> from dp_halfspace.projection import Spectrum, draw_fourier
+    >>> from dp_halfspace.projection import draw_fourier
     >>> scales = np.full(2000, 0.5)
-    >>> psi = draw_fourier(Spectrum("rbf"), 3, scales, np.random.default_rng(0))
+    >>> psi = draw_fourier(3, scales, np.random.default_rng(0))
     >>> u, v = psi.apply(np.array([[0.1, 0.2, 0.3], [0.1, 0.7, 0.3]]))
     >>> bool(abs(u @ v - np.exp(-0.5)) < 0.05)
     True
@@ -218,12 +165,10 @@ def draw_fourier(
         f"a map of {n_features} columns to {2 * scales.size} random Fourier features",
         "use fewer features or columns",
     )
-    turns = spectrum.frequencies(n_features, scales.size, rng) / (2.0 * math.pi * scales)
+    turns = rng.standard_normal((n_features, scales.size)) / (2.0 * math.pi * scales)
     return FourierMap(np.clip(turns, -_LARGEST_FREQUENCY, _LARGEST_FREQUENCY).astype(np.float32))
 
 
-# Amplitude of a cosine before division by its frequency, for a mean square of one.
-_AMPLITUDE = math.sqrt(2.0)
 # Length scale of Fourier features, in column scales times the root of the number of columns.
 _JOINT_SCALE = 0.5
 
@@ -259,7 +204,7 @@ class AdditiveMap:
     Examples
     --------
     >>> import numpy as np
-    >>> from dp_halfspace.projection import AdditiveMap
+    >>> from dp_halfspace.projection.features import AdditiveMap
     >>> AdditiveMap(1, 3).apply(np.array([[0.0]])).round(3)
     array([[ 0.   , -0.707, -0.   ]], dtype=float32)
     """
@@ -295,8 +240,8 @@ class AdditiveMap:
         n_curved = d - self.n_plain
         end = d + n_curved * (self.n_terms - 1)
         out = np.empty((X.shape[0], self.n_components), dtype=np.float32)
-        for lo in range(0, X.shape[0], _MAPPED_ROWS):
-            rows, part = X[lo : lo + _MAPPED_ROWS], out[lo : lo + _MAPPED_ROWS]
+        for lo in range(0, X.shape[0], COPIED_ROWS):
+            rows, part = X[lo : lo + COPIED_ROWS], out[lo : lo + COPIED_ROWS]
             rows = rows.toarray() if sparse.issparse(rows) else np.asarray(rows)
             part[:, n_curved:d] = rows[:, n_curved:]
             numbers = np.asarray(rows[:, :n_curved], dtype=np.float64) * scale
@@ -320,9 +265,11 @@ def _write_cosines(values: NDArray[Any], out: NDArray[Any], scale: float) -> Non
     # The recursion cos(k v) = 2 cos(v) cos((k - 1) v) - cos((k - 2) v) needs one cosine only.
     last, cosine = np.ones_like(values), np.cos(math.pi * values)
     twice, this = 2.0 * cosine, cosine
+    # The mean square of a cosine is one half.
+    amplitude = scale * math.sqrt(2.0)
     for k in range(2, out.shape[1] // d + 2):
         last, this = this, twice * this - last
-        np.multiply(this, scale * _AMPLITUDE / k, out=out[:, (k - 2) * d : (k - 1) * d])
+        np.multiply(this, amplitude / k, out=out[:, (k - 2) * d : (k - 1) * d])
 
 
 def draw_additive(
@@ -355,7 +302,7 @@ def draw_additive(
     fourier = None
     if n_fourier:
         scales = np.full(n_fourier // 2, _JOINT_SCALE * math.sqrt(n_features))
-        fourier = draw_fourier(Spectrum("rbf"), n_features, scales, rng)
+        fourier = draw_fourier(n_features, scales, rng)
     return AdditiveMap(n_features, checked_size("n_terms", n_terms), fourier)
 
 
@@ -397,7 +344,7 @@ class TensorSketchMap:
         X = checked_features(X, self.n_features_in)
         size = self.n_components
         out = np.empty((X.shape[0], size), dtype=np.float32)
-        entries = min(_SKETCHED_ENTRIES, min(128, max(1, _TURNS // size)) * X.shape[1])
+        entries = min(_SKETCHED_ENTRIES, min(128, max(1, WORK_ENTRIES // size)) * X.shape[1])
         for lo, hi, block in row_blocks(X, entries):
             product = None
             for sketch in self.sketches:

@@ -18,15 +18,18 @@ from numpy.typing import NDArray
 from scipy import sparse
 from scipy.linalg import hadamard
 
-from dp_halfspace._memory import refuse_beyond_memory
+from dp_halfspace._memory import (
+    CACHED_BYTES,
+    NUMBER_BYTES,
+    SPARSE_ROWS,
+    WORK_ENTRIES,
+    refuse_beyond_memory,
+)
 from dp_halfspace._params import checked_size, require
 from dp_halfspace.data.sparse_rows import checked_csr
 
 FloatArray: TypeAlias = NDArray[np.float64]
 SingleArray: TypeAlias = NDArray[np.float32]
-
-# Number of rows of a sparse block.
-_SPARSE_ROWS = 8192
 
 
 @runtime_checkable
@@ -78,14 +81,6 @@ def checked_features(X: Any, n_features: int) -> Any:
     return X
 
 
-def checked_coefficients(w: FloatArray, n_components: int) -> FloatArray:
-    """Return `w` in float64, or raise ValueError if its last axis has another length."""
-    w = np.asarray(w, dtype=np.float64)
-    if w.ndim not in (1, 2) or w.shape[-1] != n_components:
-        raise ValueError(f"w must have a last axis of length {n_components}; got shape {w.shape}")
-    return w
-
-
 def row_blocks(X: Any, entries: int, *, min_rows: int = 1) -> Iterator[tuple[int, int, Any]]:
     """Yield blocks of rows of a matrix in float64; a dense block has about `entries` numbers.
 
@@ -93,7 +88,7 @@ def row_blocks(X: Any, entries: int, *, min_rows: int = 1) -> Iterator[tuple[int
     """
     n, d = X.shape
     is_sparse = sparse.issparse(X)
-    step = _SPARSE_ROWS if is_sparse else max(min_rows, entries // d)
+    step = SPARSE_ROWS if is_sparse else max(min_rows, entries // d)
     for lo in range(0, n, step):
         hi = min(lo + step, n)
         block = X[lo:hi]
@@ -133,8 +128,6 @@ def to_dense(rows: Any) -> Any:
     return rows.toarray() if sparse.issparse(rows) else rows
 
 
-# Number of signs, or of entries of rows that are cast, in memory at a time: 32 MB of float64.
-_SIGNS_PER_BLOCK = 2**22
 # The eight signs that each byte represents.
 _BYTE_SIGNS = 1.0 - 2.0 * np.unpackbits(np.arange(256, dtype=np.uint8)[:, None], axis=1)
 
@@ -158,7 +151,7 @@ class RademacherMap:
     def _signs(self) -> Iterator[tuple[int, int, FloatArray]]:
         """Unpack some components at a time, as matrices of shape (n_features_in, hi - lo)."""
         d, k = self.n_features_in, self.n_components
-        step = max(2, _SIGNS_PER_BLOCK // (8 * d))
+        step = max(2, WORK_ENTRIES // (8 * d))
         for first in range(0, self.bits.shape[1], step):
             signs = np.take(_BYTE_SIGNS, self.bits[:, first : first + step], axis=0)
             lo, hi = 8 * first, min(8 * (first + step), k)
@@ -170,14 +163,14 @@ class RademacherMap:
         out = np.empty((X.shape[0], self.n_components))
         with np.errstate(over="ignore", invalid="ignore"):
             for first, last, signs in self._signs():
-                for lo, hi, block in row_blocks(X, _SIGNS_PER_BLOCK, min_rows=64):
+                for lo, hi, block in row_blocks(X, WORK_ENTRIES, min_rows=64):
                     out[lo:hi, first:last] = block @ signs
             out /= math.sqrt(self.n_components)
         return replace_nonfinite(out)
 
     def pull_back(self, w: FloatArray) -> FloatArray:
         """Apply the transposed map; see `LinearMap.pull_back`."""
-        w = checked_coefficients(w, self.n_components)
+        w = np.asarray(w, dtype=np.float64)
         out = np.zeros((*w.shape[:-1], self.n_features_in))
         for first, last, signs in self._signs():
             out += w[..., first:last] @ signs.T
@@ -316,25 +309,23 @@ def _log_events(n_samples: int, beta: float) -> float:
 
 
 # Number of entries that are transformed at a time, in two buffers that stay in the cache.
-_TRANSFORMED_ENTRIES = 2**15
-# Number of levels of the transform that one matrix product computes. A product with the Hadamard
-# matrix of order 16 is faster than the additions that it replaces; larger orders are not.
-_LEVELS = 4
-
-
-_MATRICES = tuple(hadamard(2**levels).astype(np.float64) for levels in range(_LEVELS + 1))
+_TRANSFORMED_ENTRIES = CACHED_BYTES // NUMBER_BYTES
+# The Hadamard matrices with which one product computes several levels of the transform. A product
+# with that of order 16 is faster than the additions that it replaces; larger orders are not.
+_MATRICES = tuple(hadamard(2**levels).astype(np.float64) for levels in range(5))
 
 
 def _transform(values: FloatArray, work: FloatArray) -> FloatArray:
     """Transform the rows of `values`; both arrays are overwritten, and one of them is returned.
 
-    The matrix is a Kronecker product of matrices of order at most 16. Each factor acts on
-    groups of bits of the column index, lowest bits first.
+    The Hadamard matrix, of a power of two of columns in natural order, is a Kronecker product of
+    matrices of order at most 16. Each factor acts on groups of bits of the column index, lowest
+    bits first (Fino and Algazi, 1976).
     """
     levels = values.shape[1].bit_length() - 1
-    stride = 1
-    for stage in range(math.ceil(levels / _LEVELS)):
-        matrix = _MATRICES[(levels + stage) // math.ceil(levels / _LEVELS)]
+    n_stages, stride = math.ceil(levels / (len(_MATRICES) - 1)), 1
+    for stage in range(n_stages):
+        matrix = _MATRICES[(levels + stage) // n_stages]
         order = len(matrix)
         if stride == 1:
             np.matmul(values.reshape(-1, order), matrix, out=work.reshape(-1, order))
@@ -344,30 +335,6 @@ def _transform(values: FloatArray, work: FloatArray) -> FloatArray:
         values, work = work, values
         stride *= order
     return values
-
-
-def walsh_hadamard(values: FloatArray) -> FloatArray:
-    """Multiply every row by the Hadamard matrix (entries -1 and 1, natural order).
-
-    The number of columns is a power of two. Four levels of the classical butterflies are done by
-    one product with a matrix of order 16 (Fino and Algazi, 1976).
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from dp_halfspace.projection import walsh_hadamard
-    >>> walsh_hadamard(np.array([[1.0, 2.0, 3.0, 4.0]]))
-    array([[10., -2., -4.,  0.]])
-    """
-    values = np.array(values, dtype=np.float64, order="C")
-    if values.ndim != 2 or values.shape[1] < 1 or values.shape[1] & (values.shape[1] - 1):
-        raise ValueError(f"a power of two of columns is needed; got shape {values.shape}")
-    out = np.empty(values.shape)
-    step = max(1, _TRANSFORMED_ENTRIES // values.shape[1])
-    for lo in range(0, len(values), step):
-        block = values[lo : lo + step]
-        out[lo : lo + step] = _transform(block, np.empty(block.shape))
-    return out
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -413,10 +380,11 @@ class HadamardMap:
 
     def pull_back(self, w: FloatArray) -> FloatArray:
         """Apply the transposed map; see `LinearMap.pull_back`."""
-        w = checked_coefficients(w, self.n_components)
+        w = np.asarray(w, dtype=np.float64)
         values = np.zeros((*w.shape[:-1], next_power_of_two(self.n_features_in)))
         values[..., self.outputs] = w
-        image = walsh_hadamard(np.atleast_2d(values)).reshape(values.shape)
+        rows = np.atleast_2d(values)
+        image = _transform(rows, np.empty(rows.shape)).reshape(values.shape)
         scaled = image[..., : self.n_features_in] * self.signs
         return np.asarray(scaled / math.sqrt(self.n_components))
 

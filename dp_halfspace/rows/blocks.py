@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from dp_halfspace._memory import CACHED_BYTES, COPIED_ROWS, NUMBER_BYTES, SPARSE_ROWS
 from dp_halfspace.data.sparse_rows import checked_csr
 
 FloatArray: TypeAlias = NDArray[np.float64]
@@ -28,12 +29,8 @@ _MIN_ROWS = 48
 PLAIN_BLOCKS = 256
 # Rows are scaled to norm one up to this norm, in units of the public scale.
 LONGEST = 2.0**60
-# Number of rows of a sparse block.
-_SPARSE_ROWS = 8192
 # Number of entries of a temporary array that is computed from a block.
-_COPIED_ENTRIES = 2**15
-# Largest number of rows whose norms are computed at a time; sparse rows are copied more than once.
-_MAX_ROWS = 1024
+_COPIED_ENTRIES = CACHED_BYTES // NUMBER_BYTES
 # Sums of squares in this range are accurate, because no relevant term under- or overflows.
 _SAFE = (1e-200, 1e200)
 # Smaller factors are subnormal or nearly so, and are rounded down.
@@ -73,8 +70,8 @@ def block_size(n_rows: int, n_columns: int, *, is_sparse: bool) -> int:
     >>> block_size(100_000, 50, is_sparse=False)
     3932
     """
-    size = _SPARSE_ROWS if is_sparse else max(_MIN_ROWS, _SUMMED_ENTRIES // max(n_columns, 1))
-    return max(1, min(n_rows, size, _SPARSE_ROWS))
+    size = SPARSE_ROWS if is_sparse else max(_MIN_ROWS, _SUMMED_ENTRIES // max(n_columns, 1))
+    return max(1, min(n_rows, size, SPARSE_ROWS))
 
 
 def sparse_view(kind: Any, arrays: tuple[Any, Any, Any], shape: tuple[int, int]) -> Any:
@@ -151,7 +148,7 @@ def sums_of_squares(matrix: Any) -> FloatArray:
     if not sparse.issparse(matrix):
         with np.errstate(over="ignore"):
             return np.asarray(np.einsum("ij,ij->i", matrix, matrix), dtype=np.float64)
-    n_rows, step = matrix.shape[0], 1024
+    n_rows, step = matrix.shape[0], COPIED_ROWS
     squares = np.empty(n_rows)
     for lo in range(0, n_rows, step):
         ends = matrix.indptr[lo : lo + step + 1]
@@ -323,7 +320,7 @@ def scales_and_lengths(X: Any, bound: float) -> tuple[FloatArray, FloatArray]:
         X = canonical_csr(X)
     n, d = X.shape
     target = bound * (1.0 - (d + 8) * 2.0**-52)
-    step = min(_MAX_ROWS, block_size(n, d, is_sparse=False))
+    step = min(COPIED_ROWS, block_size(n, d, is_sparse=False))
     if sparse.issparse(X):
         squares = sums_of_squares(X)
     else:

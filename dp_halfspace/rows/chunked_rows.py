@@ -20,7 +20,7 @@ from dp_halfspace.rows.mapped_rows import Features, clipped_features
 from dp_halfspace.rows.rows import Rows, RowState
 
 if TYPE_CHECKING:
-    from dp_halfspace.projection import FeatureMap
+    from dp_halfspace.projection.features import FeatureMap
 
 
 @dataclass(slots=True, eq=False)
@@ -87,11 +87,9 @@ def chunked_rows(
 
 def rows_over(make: Callable[..., Any], X: Any, *arguments: Any, **options: Any) -> Any:
     """Return ``make(X, ...)``; if `X` comes in chunks, so do the rows: see `chunked_rows`."""
-    return (chunked_rows if isinstance(X, Chunks) else _call)(make, X, *arguments, **options)
-
-
-def _call(function: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
-    return function(*arguments, **options)
+    if isinstance(X, Chunks):
+        return chunked_rows(make, X, *arguments, **options)
+    return make(X, *arguments, **options)
 
 
 def _call_rows(matrix: Any, state: RowState, template: Rows, what: Any, *arguments: Any) -> Any:

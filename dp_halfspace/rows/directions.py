@@ -26,6 +26,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from dp_halfspace._memory import COPIED_ROWS, KEPT_BYTES
 from dp_halfspace._rounding import WIDE_UP
 from dp_halfspace.rows.blocks import FloatArray
 from dp_halfspace.rows.rows import Rows
@@ -49,7 +50,8 @@ _FARTHEST = 60.0
 # Probability of a negative sign.
 _NEGATIVE = 0.15
 _TAUS = (0.0, 2.0, 5.0)
-_BLOCK_CELLS = 2**18
+# Coefficients of a block, of which each is drawn anew: 2 MB of float64.
+_BLOCK_ENTRIES = 2**18
 
 
 @cache
@@ -89,7 +91,7 @@ class CellStream:
 
     @property
     def _width(self) -> int:
-        return max(1, min(self._n_of_a_scale, _BLOCK_CELLS // self.n_columns))
+        return max(1, min(self._n_of_a_scale, _BLOCK_ENTRIES // self.n_columns))
 
     @property
     def blocks(self) -> tuple[tuple[int, int, int], ...]:
@@ -149,17 +151,12 @@ class CellStream:
                 yield table, *self.block(*place)
 
 
-# Largest number of directions; more would take minutes and hardly improve on a million.
-MOST_DIRECTIONS = 10**6
 # Norms of integer rows and of integer directions: 4095 * 2047 < 2^24, and float32 represents every
 # integer up to 2^24.
 ROW_NORM = 4095
 _DIRECTION_NORM = 2047
 # Largest number of columns; with more, rounding would make too many entries zero.
 MOST_COLUMNS = 2**16
-_BLOCK_ENTRIES = 2**18  # of directions: 2 MB of float64
-# Standard deviation of the part that all columns share, relative to a part of norm one.
-_COMMON = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,7 +169,7 @@ class DirectionStream:
     directions are uniform on the sphere; this suits rows after a random projection, whose columns
     have no meaning. Otherwise directions with few nonzero columns, and with equal signs, are more
     frequent. With a released `centre`, directions are at most `radius` from its unit vector before
-    they are normalised. `largest_entry` is that of a lattice, and 0 for random directions.
+    they are normalised.
     """
 
     n_columns: int
@@ -182,7 +179,6 @@ class DirectionStream:
     spherical: bool = False
     centre: FloatArray | None = None
     radius: float = 0.0
-    largest_entry: int = 0
 
     @property
     def paired(self) -> bool:
@@ -197,8 +193,6 @@ class DirectionStream:
     @property
     def _n_drawn(self) -> int:
         """Number of directions that are divided into blocks."""
-        if self.largest_entry:
-            return int((2 * self.largest_entry + 1) ** self.n_columns - 1) // 2
         return -(-self.n_directions // 2) if self.paired else self.n_directions
 
     @property
@@ -213,13 +207,10 @@ class DirectionStream:
     def block(self, number: int) -> NDArray[np.float32]:
         """Return one block of directions as columns; repeated calls return the same block.
 
-        The entries are integers, and norms are at most 2047. A block is empty if its part of a
-        lattice contains only multiples of other points.
+        The entries are integers, and norms are at most 2047.
         """
         lo = number * self._block_columns
         hi = min(lo + self._block_columns, self._n_drawn)
-        if self.largest_entry:
-            return _lattice(lo, hi, self.n_columns, self.largest_entry)
         source = np.random.SeedSequence(self.seed, spawn_key=(number,))
         rng = np.random.Generator(np.random.PCG64(source))
         normal = rng.standard_normal((self.n_columns, hi - lo), dtype=np.float32)
@@ -248,7 +239,8 @@ def _plausible(
     share = float(n_features) ** (rng.random(width) - 1.0)
     kept = rng.random((n_features, width), dtype=np.float32) < share
     kept[rng.integers(n_features, size=width), np.arange(width)] = True
-    common = _COMMON * rng.standard_normal(width)
+    # The part that all columns share is about as large as the other one, of norm one.
+    common = rng.standard_normal(width)
     height = rng.random(width)
     root = math.sqrt(n_features)
     found = np.zeros((n_columns, width))
@@ -279,40 +271,10 @@ def integer_norm(largest: int, n_columns: int) -> float:
     return max(largest - 1.0 - math.sqrt(n_columns) / 2.0, 0.0)
 
 
-def lattice_entry(n_columns: int, n_directions: int) -> int:
-    """Return the largest ``m`` such that ``{-m, ..., m}^n_columns`` has at most `n_directions`."""
-    # The norm of a lattice point must not exceed the largest norm of a direction.
-    most = int(_DIRECTION_NORM / math.sqrt(n_columns))
-    largest_entry = 0
-    # The first test avoids computing a huge power.
-    while (
-        largest_entry < most
-        and n_columns < 64
-        and (2 * largest_entry + 3) ** n_columns <= n_directions
-    ):
-        largest_entry += 1
-    return largest_entry
-
-
-def _lattice(lo: int, hi: int, n_columns: int, largest_entry: int) -> NDArray[np.float32]:
-    """Return those lattice points `lo` to `hi` after the origin that come first on their ray."""
-    base = 2 * largest_entry + 1
-    # A point is a number in this base, the highest digit first. After the middle of the list, the
-    # first nonzero entry is positive.
-    rest = np.arange(lo, hi, dtype=np.int64) + (base**n_columns - 1) // 2 + 1
-    points = np.empty((n_columns, hi - lo), dtype=np.int64)
-    for j in range(n_columns - 1, -1, -1):
-        rest, points[j] = np.divmod(rest, base)
-    points -= largest_entry
-    return points[:, np.gcd.reduce(points, axis=0) == 1].astype(np.float32)
-
-
 IntArray: TypeAlias = NDArray[np.int64]
 
 _TILE_ROWS = 255  # so many ones fit into a byte
 _TILE_COLUMNS = 1024
-_READ_ROWS = 1024
-_KEPT_BYTES = 2**26  # of integer rows
 # Public weights of the two classes are rounded to multiples of 2^-16.
 WEIGHT_BITS = 16
 # Fraction of the margin that remains after a projection and a net in the published algorithm.
@@ -334,11 +296,11 @@ class IntegerRows:
 def integer_rows(rows: Rows) -> IntegerRows:
     """Round normalised rows to integers of norm at most 4095, and keep them if they fit."""
     n, size = rows.shape
-    if 4 * n * size > _KEPT_BYTES:
+    if 4 * n * size > KEPT_BYTES:
         return IntegerRows(rows, None)
     kept = np.empty((n, size), dtype=np.float32)
-    for lo in range(0, n, _READ_ROWS):
-        index = np.arange(lo, min(lo + _READ_ROWS, n))
+    for lo in range(0, n, COPIED_ROWS):
+        index = np.arange(lo, min(lo + COPIED_ROWS, n))
         kept[index] = _integers(rows, index)
     return IntegerRows(rows, kept)
 
@@ -368,8 +330,8 @@ def open_records(
     rounding = (1.0 + stream.radius) * (math.sqrt(stream.n_columns) / 2.0 + 1.0) / stream.length
     farthest = (stream.radius + rounding) * float(np.linalg.norm(stream.centre)) * WIDE_UP
     undecided, n_negative = [index[:0]], 0
-    for lo in range(0, len(index), _READ_ROWS):
-        part = index[lo : lo + _READ_ROWS]
+    for lo in range(0, len(index), COPIED_ROWS):
+        part = index[lo : lo + COPIED_ROWS]
         integers = rows[part].astype(np.float64)
         score = integers @ stream.centre
         settled = np.abs(score) > farthest * np.sqrt(np.einsum("ij,ij->i", integers, integers))

@@ -13,6 +13,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from dp_halfspace._memory import CACHED_BYTES, NUMBER_BYTES
 from dp_halfspace.data.record_weights import Weights
 from dp_halfspace.rows.blocks import (
     PLAIN_BLOCKS,
@@ -29,12 +30,8 @@ Float32Array: TypeAlias = NDArray[np.float32]
 SINGLE_EPS = 2.0**-24
 # Rounding errors of a group may be at most this fraction of the influence of a record.
 SINGLE_SHARE = 2.0**-9
-# Largest number of rows of a group of a gradient.
-_LARGEST_GROUP = 256
-# Number of rows of a group of a second moment.
+# Number of rows of a group of a second moment, and the largest one of a gradient.
 GRAM_GROUP = 256
-# Entries of rows that are written at a time, so that they stay in the cache.
-_WORK_ENTRIES = 2**16
 # Sums of squares in this range are accurate in float32.
 _SAFE_SQUARES = (2.0**-60, 2.0**120)
 # A row that needs a factor outside this range becomes zero.
@@ -47,7 +44,7 @@ def group_size(condition: float) -> int:
     A function of released numbers: the largest power of two whose rounding errors, amplified by the
     map, are within `SINGLE_SHARE` of the influence of a record.
     """
-    size = _LARGEST_GROUP
+    size = GRAM_GROUP
     while size > 1 and 1.02 * SINGLE_EPS * size * (size + 6) * condition > SINGLE_SHARE:
         size //= 2
     return size
@@ -178,7 +175,9 @@ def _write_rows(
     """Yield the rows of a block, some at a time, in an array that may be overwritten."""
     n_rows, d = X.shape
     size = d + constants.shape[1]
-    step = max(1, _WORK_ENTRIES // (GRAM_GROUP * size)) * GRAM_GROUP
+    # The rows that are written at a time stay in the cache.
+    single_bytes = NUMBER_BYTES // 2
+    step = max(1, CACHED_BYTES // (single_bytes * GRAM_GROUP * size)) * GRAM_GROUP
     work = np.empty((step, size), dtype=np.float32)
     for lo in range(0, n_rows, step):
         part = slice(lo, min(lo + step, n_rows))
@@ -214,7 +213,7 @@ def _factors_of(bounds: Float32Array) -> Float32Array:
 def single_block_size(n_rows: int, n_columns: int) -> int:
     """Return how many rows of a float32 matrix are read at a time, in whole groups."""
     size = block_size(n_rows, -(-n_columns // 2), is_sparse=False)
-    return size if size < _LARGEST_GROUP else size - size % _LARGEST_GROUP
+    return size if size < GRAM_GROUP else size - size % GRAM_GROUP
 
 
 def clipped_float32_rows(

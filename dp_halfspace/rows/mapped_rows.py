@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,7 +35,7 @@ from dp_halfspace.rows.blocks import (
 from dp_halfspace.rows.rows import Rows, inverse_lengths
 
 if TYPE_CHECKING:
-    from dp_halfspace.projection import FeatureMap
+    from dp_halfspace.projection.features import FeatureMap
 
 
 # Blocks of images are smaller than blocks of rows by this factor, because images need work space in
@@ -60,16 +60,13 @@ class MappedRows:
 
     rows: Rows
     transform: FloatArray
+    # Bound on the norm of a row.
+    row_bound: ClassVar[float] = UP
 
     @property
     def shape(self) -> tuple[int, int]:
         """Shape of the matrix."""
         return self.rows.shape[0], self.transform.shape[0]
-
-    @property
-    def row_bound(self) -> float:
-        """Bound on the norm of a row."""
-        return UP
 
     def margins(self, w: FloatArray) -> FloatArray:
         """Return ``Z w``; see `Rows`."""
@@ -109,16 +106,13 @@ class FormedRows:
     transform: FloatArray
     longest: float
     constants: tuple[float, ...] = ()
+    # Bound on the norm of a row.
+    row_bound: ClassVar[float] = UP
 
     @property
     def shape(self) -> tuple[int, int]:
         """Shape of the matrix."""
         return self.rows.shape[0], len(self.transform) + len(self.constants)
-
-    @property
-    def row_bound(self) -> float:
-        """Bound on the norm of a row."""
-        return UP
 
     @property
     def block_rows(self) -> int:

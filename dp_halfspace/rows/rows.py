@@ -20,7 +20,7 @@ from scipy import sparse
 from dp_halfspace._rounding import UP
 from dp_halfspace.data.people import People, place_rows
 from dp_halfspace.data.record_weights import Weights
-from dp_halfspace.projection import LinearMap
+from dp_halfspace.projection.linear import LinearMap
 from dp_halfspace.rows.blocks import (
     LONGEST,
     PLAIN_BLOCKS,

@@ -11,10 +11,9 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from itertools import product as pairs
 
 import numpy as np
-from scipy.optimize import brentq
+from scipy.optimize import minimize_scalar
 from scipy.special import gammaln
 
 from dp_halfspace._params import checked_size, require
@@ -595,7 +594,8 @@ def population_risk_bound(
     if regularization is None:
         if sensitivity is not None:
             raise ValueError("sensitivity depends on the regularization: give that, too.")
-        regularization = _best_ridge(problem, radius)
+        exact = best_bound(lambda ridge: _evaluate(problem, ridge, ridge, 0.0), None)
+        regularization = exact.regularization
     require("positive and finite", regularization=regularization)
     found = _evaluate(problem, regularization, regularization, gap)
     return replace(found, published=_published_convex(problem, rate, radius, pure=delta == 0))
@@ -662,41 +662,38 @@ def _evaluate(problem: _Problem, strong_convexity: float, ridge: float, gap: flo
     )
 
 
-def _best_ridge(problem: _Problem, radius: float) -> float:
-    """Return the factor that minimises the bound for an exact optimiser.
+# Logarithms of the regularisation factors next to which the best one is searched.
+_LOGS = np.linspace(-40.0, 40.0, 81)
 
-    Each way to bound noise and sampling makes it ``a / t + b / t^2 + t R^2 / 2``, which is convex.
+
+def best_bound(
+    bound: Callable[[float], RiskBound],
+    regularization: float | None,
+    *,
+    least: float = 0.0,
+    unit: float = 1.0,
+) -> RiskBound:
+    """Return the bound for a factor, or for the best one that a search finds.
+
+    It is at least `least`, and searched around a `unit`.
     """
-    n, L, beta, noise = problem.n_samples, problem.lipschitz, problem.smoothness, problem.noise
-    noises = [(2.0 * L**2 * noise.felt / n, 0.0)]
-    samplings = [(leave_one_out(n, L, 1.0, 1.0), 0.0)]
-    if math.isfinite(beta):
-        noises.append((0.0, 2.0 * beta * L**2 * noise.felt_square / n**2))
-        samplings.append((L**2 / (2.0 * n), beta * L**2 / (2.0 * n)))
-    ridges = [
-        _stationary(one[0] + two[0], one[1] + two[1], radius)
-        for one, two in pairs(noises, samplings)
-    ]
-    return min(ridges, key=lambda t: _evaluate(problem, t, t, 0.0).value)
+    if regularization is not None:
+        require("positive and finite", regularization=regularization)
+        if regularization < least:
+            raise ValueError(f"regularization must be at least {least:g} for half of epsilon.")
+        return bound(regularization)
 
+    def at(log: float) -> RiskBound:
+        return bound(max(unit * math.exp(log), least))
 
-def _stationary(a: float, b: float, radius: float) -> float:
-    """Return where ``a / t + b / t^2 + t R^2 / 2`` is least, for a positive `a`."""
-    low = math.sqrt(2.0 * a) / radius  # the root for b = 0
-    high = low + float(np.cbrt(4.0 * b / radius**2))
-    if high == low:
-        return low
-    # Divided by low^3: a cubic in t / low whose values at the ends are -c and positive.
-    c = 4.0 * b / (radius**2 * low**3)
-    found = brentq(lambda u: u * (u * u - 1.0) - c, 1.0, high / low * (1.0 + 1e-12), rtol=1e-12)
-    return low * float(found)
+    def value(log: float) -> float:
+        return at(log).value
 
-
-# The best regularisation factor is searched up to this power of e on both sides of the scale of the
-# losses.
-_LOG_RANGE = 40.0
-# Number of points of the search.
-_TRIED_RIDGES = 801
+    start, step = min(_LOGS.tolist(), key=value), float(_LOGS[1] - _LOGS[0])
+    found = minimize_scalar(
+        value, bounds=(start - step, start + step), method="bounded", options={"xatol": 1e-6}
+    )
+    return at(min(start, float(found.x), key=value))
 
 
 def ranking_risk_bound(
@@ -823,7 +820,7 @@ def ranking_risk_bound(
             noise, moments.square, ridge, sensitivity, radius, sampling=sampling(ridge), gap=0.0
         )
 
-    return _best(bound, regularization, 0.0)
+    return best_bound(bound, regularization)
 
 
 def objective_risk_bound(
@@ -932,17 +929,4 @@ def _objective_bound(
         part = sampling(ridge)
         return RiskBound(noise + part + bias, noise, part, bias, 0.0, ridge, 0.0, None)
 
-    return _best(bound, regularization, least)
-
-
-def _best(
-    bound: Callable[[float], RiskBound], regularization: float | None, least: float
-) -> RiskBound:
-    """Return the bound for a factor, or for the best one that is large enough."""
-    if regularization is not None:
-        require("positive and finite", regularization=regularization)
-        if regularization < least:
-            raise ValueError(f"regularization must be at least {least:g} for half of epsilon.")
-        return bound(regularization)
-    grid = np.maximum(np.exp(np.linspace(-_LOG_RANGE, _LOG_RANGE, _TRIED_RIDGES)), least)
-    return min((bound(float(ridge)) for ridge in grid), key=lambda found: found.value)
+    return best_bound(bound, regularization, least=least)

@@ -12,8 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from dp_halfspace._params import checked_size, require
-from dp_halfspace.privacy.accounting import calibrate
-from dp_halfspace.privacy.events import Exponential, Gaussian
+from dp_halfspace.privacy.accounting import mu_beside
 from dp_halfspace.privacy.profiles import gdp_mu
 from dp_halfspace.privacy.random_stopping import calibrate_random_stopping, run_count_distribution
 from dp_halfspace.projection.linear import jl_distortion, jl_margin
@@ -447,8 +446,7 @@ def _training_mu(
         raise ValueError("selection among several candidates needs a positive selection_epsilon.")
     mu = gdp_mu(epsilon, delta)
     if selection_epsilon > 0.0 and math.isfinite(mu):
-        event = lambda value: (Exponential(selection_epsilon), Gaussian(value))  # noqa: E731
-        mu = calibrate(event, epsilon, delta, lower=0.0, upper=mu)
+        mu = mu_beside(selection_epsilon, epsilon, delta)
     return mu / math.sqrt(n_candidates)
 
 

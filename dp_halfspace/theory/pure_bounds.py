@@ -95,19 +95,13 @@ def pure_risk_bound(
     d = checked_size("n_features", n_features)
     _check_problem(epsilon, margin, beta)
     share = min(checked_size("n_outliers", n_outliers, least=0) / n, 1.0)
-    bounds = [_net_bound(n, d, epsilon, margin, share=share, beta=beta / 2.0)]
+    # The net has at most (1 + 2 / margin) to the power of the dimension members.
+    bounds = [chernoff_bound(n, d * math.log1p(2.0 / margin), epsilon, share, beta / 2.0)]
     components = jl_dimension(margin, n, beta / 3.0)
     if components < d:
-        left = jl_margin(margin)
-        bounds.append(_net_bound(n, components, epsilon, left, share=share, beta=beta / 3.0))
+        size = components * math.log1p(2.0 / jl_margin(margin))
+        bounds.append(chernoff_bound(n, size, epsilon, share, beta / 3.0))
     return min(bounds)
-
-
-def _net_bound(
-    n: int, dimension: int, epsilon: float, margin: float, *, share: float, beta: float
-) -> float:
-    """Bound the error over a net of directions."""
-    return chernoff_bound(n, dimension * math.log1p(2.0 / margin), epsilon, share, beta)
 
 
 def chernoff_bound(n: int, size: float, epsilon: float, share: float, beta: float) -> float:

@@ -12,9 +12,6 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Literal
 
-import numpy as np
-from scipy.optimize import minimize_scalar
-
 from dp_halfspace._params import require
 from dp_halfspace.optim.losses import Loss, get_loss
 from dp_halfspace.optim.objectives import SMALLEST_SMOOTHING, Adversary
@@ -22,6 +19,7 @@ from dp_halfspace.optim.risks import MarginRisk
 from dp_halfspace.theory.bounds import (
     NoiseMoments,
     RiskBound,
+    best_bound,
     check_problem,
     gamma_ratio,
     leave_one_out,
@@ -30,10 +28,6 @@ from dp_halfspace.theory.bounds import (
     published_rate,
     risk_bound,
 )
-
-# Logarithms of the factors that are tried if none is given, in units of the norm of a row divided
-# by the norm of the models.
-_LOGS = np.linspace(-16.0, 5.0, 43)
 
 
 @dataclass(frozen=True)
@@ -88,26 +82,13 @@ class RobustProblem:
         return risk_bound(noise, *own, sampling=sampling, gap=gap)
 
 
-def chosen_factor(
+def least_bound(
     problem: RobustProblem, regularization: float | None, bound: Callable[[float], RiskBound]
-) -> float:
-    """Return the factor that is given, or else the best one found."""
-    if regularization is not None:
-        require("positive and finite", regularization=regularization)
-        return regularization
-    if problem.radius is None:
+) -> RiskBound:
+    """Return the bound for the factor that is given, or else for the best one found."""
+    if regularization is None and problem.radius is None:
         raise ValueError("give regularization, or radius for the bound to choose it.")
-    unit = problem.data_norm / problem.radius
-
-    def value(log: float) -> float:
-        return bound(unit * math.exp(log)).value
-
-    start = min((float(log) for log in _LOGS), key=value)
-    step = float(_LOGS[1] - _LOGS[0])
-    found = minimize_scalar(
-        value, bounds=(start - step, start + step), method="bounded", options={"xatol": 1e-6}
-    )
-    return unit * math.exp(min(start, float(found.x), key=value))
+    return best_bound(bound, regularization, unit=problem.data_norm / (problem.radius or 1.0))
 
 
 def tilted_noise(problem: RobustProblem, tilt: float, sensitivity: float) -> float:
@@ -215,7 +196,7 @@ def tilted_risk_bound(
         noise = tilted_noise(problem, tilt, total)
         return problem.total(noise, ridge, total, sampling=0.0, gap=gap)
 
-    found = bound(chosen_factor(problem, regularization, bound))
+    found = least_bound(problem, regularization, bound)
     if radius is None and gap == 0.0:
         number = _published_tilted(problem, tilt, found)
         return replace(found, published=number if number >= found.value else None)
@@ -341,7 +322,7 @@ def adversarial_risk_bound(
     def bound(ridge: float) -> RiskBound:
         return _evaluate(problem, attack, ridge, tilt=tilt, population=population)
 
-    found = bound(chosen_factor(problem, regularization, bound))
+    found = least_bound(problem, regularization, bound)
     if radius is None and gap == 0.0 and tilt == 0.0:
         number = _published_attacked(problem, attack, found, population=population)
         return replace(found, published=number if number >= found.value else None)

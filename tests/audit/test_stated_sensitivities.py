@@ -25,10 +25,9 @@ from dp_halfspace.optim.objectives import Adversary
 from dp_halfspace.optim.risks import MarginRisk, logistic_diameter
 from dp_halfspace.papers import labels as label_training
 from dp_halfspace.papers import pairs
-from dp_halfspace.papers.known_margin import plan_single_records
+from dp_halfspace.papers.known_margin import Steps, plan_descent, plan_single_records
 from dp_halfspace.papers.labels import plan_labels
 from dp_halfspace.papers.margin_selection import plan_selection
-from dp_halfspace.papers.noisy_gd import Steps, plan_descent
 from dp_halfspace.papers.objective import GaussianLinearTerm, LaplaceLinearTerm
 from dp_halfspace.privacy.budget import Budget
 from tests.permits import problem_of
@@ -120,8 +119,7 @@ def test_the_steps_cost_no_more_than_the_run_as_real_numbers(mu):
     sizes = {"n_samples": 3000, "n_columns": 6, "n_outputs": 1, "block_rows": 512}
     for n_steps in range(2, 60):
         steps = Steps(
-            margin_offset=2.0, clip=0.5, n_steps=n_steps, path_length=3.0, tail_fraction=0.5,
-            max_stride=8.0, smoothness=1.0,
+            margin_offset=2.0, n_steps=n_steps, path_length=3.0, tail_fraction=0.5, max_stride=8.0
         )  # fmt: skip
         plan = plan_descent(steps, **sizes, mu=mu)
         assert n_steps * Fraction(plan.mechanism.mu) ** 2 <= Fraction(mu) ** 2

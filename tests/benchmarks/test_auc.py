@@ -11,7 +11,7 @@ import pytest
 
 from benchmarks import auc, cells, paper_auc, problems, published_auc, tables
 from benchmarks.loaders import Benchmark
-from dp_halfspace.optim import LOGISTIC, SQUARED
+from dp_halfspace.optim.losses import LOGISTIC, SQUARED
 from tests.conftest import separated
 
 RIDGE = 0.01

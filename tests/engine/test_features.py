@@ -15,7 +15,8 @@ from dp_halfspace.engine.features import Features, joint_features, scales_pay
 from dp_halfspace.engine.linear import Known, Shape, first_rows
 from dp_halfspace.engine.moment import Centring
 from dp_halfspace.engine.scales import ColumnScales
-from dp_halfspace.projection import AdditiveMap, Spectrum, draw_fourier
+from dp_halfspace.projection import draw_fourier
+from dp_halfspace.projection.features import AdditiveMap
 
 RNG = np.random.default_rng(5)
 # Cells that a neighbour may hold, in three columns of numbers and two of categories.
@@ -153,7 +154,7 @@ def test_features_that_do_not_fit_are_computed_again_in_chunks(monkeypatch):
 
 
 def test_other_maps_read_rows_of_norm_one():
-    drawn = draw_fourier(Spectrum("rbf"), 3, np.ones(4), np.random.default_rng(0))
+    drawn = draw_fourier(3, np.ones(4), np.random.default_rng(0))
     none = np.arange(0)
     made = Features(drawn, 2.0, None, none, none, 1.0, 0)
     far = np.array([[30.0, 0.0, 40.0], [0.5, 0.5, 0.0]])

@@ -19,7 +19,7 @@ from dp_halfspace.estimators._centred import (
     plan_centred_output,
     risk_of,
 )
-from dp_halfspace.optim import LOGISTIC, huber_hinge
+from dp_halfspace.optim.losses import LOGISTIC, huber_hinge
 from dp_halfspace.optim.risks import MarginRisk, SoftmaxRisk
 from dp_halfspace.papers.output import mapped_row_ridge, plan_output
 from dp_halfspace.privacy.budget import Budget

@@ -20,11 +20,11 @@ def test_the_constant_column_is_shorter_than_the_row(n, k, n_classes, mu):
     assert k > WIDE_COLUMNS or value == 0.2
 
 
-@given(records, columns, classes, budgets)
-def test_features_of_a_kernel_are_usable(n, d, n_classes, mu):
+@given(records, classes, budgets)
+def test_features_of_a_kernel_are_usable(n, n_classes, mu):
     size = n_kernel_components(n, mu)
     assert 64 <= size <= 600
     assert size % 2 == 0
-    scales = length_scales("rbf", n, d, n_classes, size // 2)
+    scales = length_scales(n, n_classes, size // 2)
     assert len(scales) == size // 2
     assert 0.04 <= scales.min() <= scales.max() == 0.7

@@ -23,8 +23,8 @@ from tests.support import augmented, exact, public, together
 Output, Objective = OutputPerturbationClassifier, ObjectivePerturbationClassifier
 CLIPPED = {Output: {}, Objective: {"rows": "clipped", "margin_offset": 2.0}}
 LOSSES = {
-    Output: ["logistic", "huber_hinge", "smoothed_hinge", "squared_hinge", "squared"],
-    Objective: ["logistic", "shifted_logistic", "huber_hinge", "smoothed_hinge"],
+    Output: ["logistic", "huber_hinge", "squared_hinge", "squared"],
+    Objective: ["logistic", "shifted_logistic", "huber_hinge"],
 }
 OPTIONS = {"ftol": 1e-16, "gtol": 1e-11, "maxiter": 10000, "maxcor": 50}
 

@@ -82,10 +82,7 @@ OWN = {
             ({"class_counts": v}, "class_counts")
             for v in ((0, 5), (-1, 2), (1,), (1, 2, 3), ("a", 1), (NAN, 1), (INF, 1), "public")
         ),
-        *(
-            ({"mechanism": "objective", "loss": v}, "bounded slope")
-            for v in ("squared", "squared_hinge")
-        ),
+        ({"mechanism": "objective", "loss": "squared"}, "bounded slope"),
         ({"threshold": 0.3, "fit_intercept": False}, "fit_intercept"),
         (THREE, "Only binary"),
     ],
@@ -100,7 +97,6 @@ OWN = {
         (THREE, "Only binary"),
         *(({"delta": v}, "delta") for v in (1e-6, "auto")),
         *(({"n_directions": v}, "n_directions") for v in (10**6 + 1, 1)),
-        ({"directions": "lattice", "projection": None}, "n_directions"),
     ],
     "PureNetworkClassifier": [
         *(

@@ -13,7 +13,8 @@ from scipy.special import expit, logsumexp
 
 from dp_halfspace import OutputPerturbationClassifier, PrivacyWarning
 from dp_halfspace.estimators._options import planned_attack
-from dp_halfspace.optim import LOGISTIC, empirical_risk, get_loss
+from dp_halfspace.optim import empirical_risk, get_loss
+from dp_halfspace.optim.losses import LOGISTIC
 from dp_halfspace.optim.objectives import Adversary
 from tests.adversarial import neighbouring_pairs
 from tests.conftest import separated
@@ -64,7 +65,7 @@ def stated(X, y, alpha, loss, weights, *, tilt=0.0, adversary_radius=0.0, advers
 
 @pytest.mark.sampled(4)
 @every_option
-@pytest.mark.parametrize("loss", ["logistic", "smoothed_hinge", "squared_hinge"])
+@pytest.mark.parametrize("loss", ["logistic", "huber_hinge", "squared_hinge"])
 def test_infinite_epsilon_is_the_minimiser_of_the_stated_objective(table, options, loss):
     X, y = table
     weights = np.array([1.0, 1.5])

@@ -13,7 +13,6 @@ from dp_halfspace.optim.losses import (
     SQUARED_HINGE,
     huber_hinge,
     shifted_logistic,
-    smoothed_hinge,
 )
 
 LOSSES = [
@@ -22,8 +21,7 @@ LOSSES = [
     shifted_logistic(-1.0),
     huber_hinge(0.5),
     huber_hinge(0.05),
-    smoothed_hinge(1.0),
-    smoothed_hinge(0.3),
+    huber_hinge(1.0),
     SQUARED_HINGE,
     SQUARED,
     HINGE,

@@ -8,7 +8,7 @@ import numpy as np
 
 from dp_halfspace.optim import MarginRisk, SoftmaxRisk, minimisers
 from dp_halfspace.papers.output import plan_output
-from dp_halfspace.papers.pair_risk import PairRisk, balanced_normaliser
+from dp_halfspace.papers.pair_objective import PairRisk, balanced_normaliser
 from dp_halfspace.rows.rows import clipped_rows
 from tests.adversarial import neighbouring_pairs, unit
 

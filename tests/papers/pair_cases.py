@@ -5,12 +5,12 @@ from __future__ import annotations
 import mpmath
 import numpy as np
 
-from dp_halfspace.optim.losses import LOGISTIC, SQUARED, SQUARED_HINGE, huber_hinge
+from dp_halfspace.optim.losses import LOGISTIC, SQUARED
 from dp_halfspace.optim.objectives import MarginObjective
 from dp_halfspace.rows.rows import Rows
 from tests.optim.cases import exact_slope, wide_slope
 
-PAIR_LOSSES = [LOGISTIC, huber_hinge(0.5), huber_hinge(0.05), SQUARED_HINGE, SQUARED]
+PAIR_LOSSES = [LOGISTIC, SQUARED]
 RANGES = [0.2, 2.0, 20.0, 200.0, 3e3, 1e4]
 
 
@@ -18,13 +18,7 @@ def wide_value(loss, x):
     """A loss in extended precision, written anew."""
     if loss.name == "logistic":
         return np.maximum(-x, 0) + np.log1p(np.exp(-np.abs(x)))
-    if loss.name == "squared":
-        return (1 - x) ** 2
-    if loss.name == "squared_hinge":
-        return np.maximum(1 - x, 0) ** 2
-    knot, width = (np.longdouble(loss.value.keywords[k]) for k in ("knot", "width"))
-    inner = np.clip(knot - x, 0, width)
-    return inner**2 / (2 * width) + np.maximum(knot - x - width, 0)
+    return (1 - x) ** 2
 
 
 def brute_sums(loss, positive, negative):

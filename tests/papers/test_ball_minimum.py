@@ -8,8 +8,8 @@ from scipy.optimize import minimize
 
 from dp_halfspace.optim.losses import huber_hinge
 from dp_halfspace.optim.objectives import MarginObjective
-from dp_halfspace.papers import margin_choice as module
-from dp_halfspace.papers.margin_choice import ball_minimum
+from dp_halfspace.papers import margin_selection as module
+from dp_halfspace.papers.margin_selection import ball_minimum
 from dp_halfspace.rows.rows import Rows
 from tests.adversarial import neighbouring_pairs
 

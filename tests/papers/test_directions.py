@@ -1,8 +1,5 @@
 """Directions are small integers, the same when read again."""
 
-from itertools import product
-from math import gcd
-
 import numpy as np
 import pytest
 
@@ -10,7 +7,6 @@ from dp_halfspace.rows import directions
 from dp_halfspace.rows.directions import (
     DirectionStream,
     counts_below,
-    lattice_entry,
     unit_length,
 )
 
@@ -20,7 +16,6 @@ def streams():
     yield DirectionStream(4, 3001, (1, 2), constant=0.5)
     yield DirectionStream(4, 3000, (1, 2), spherical=True)
     yield DirectionStream(4, 3000, (1, 2), centre=centre, radius=0.25)
-    yield DirectionStream(4, 3000, (1, 2), largest_entry=2)
     yield DirectionStream(1, 10, (0,))
     yield DirectionStream(directions.MOST_COLUMNS, 2, (0,), constant=0.5)
 
@@ -36,8 +31,7 @@ def test_directions_are_small_integers_and_repeat(stream, monkeypatch):
         np.testing.assert_array_equal(block, np.rint(block))
         assert (np.square(block.astype(np.float64)).sum(axis=0) <= 2047**2).all()
         np.testing.assert_array_equal(block, stream.block(number))
-    if not stream.largest_entry:
-        assert total * (2 if stream.paired else 1) in (stream.n_directions, stream.n_directions + 1)
+    assert total * (2 if stream.paired else 1) in (stream.n_directions, stream.n_directions + 1)
 
 
 def test_norms_do_not_depend_on_where_the_array_is():
@@ -61,24 +55,6 @@ def test_cones_are_as_wide_as_they_say():
         widest = np.sqrt(max(1.0 - radius**2, 0.0))
         assert cosine.min() > widest - 0.01
         assert cosine.min() < widest + 0.1
-
-
-@pytest.mark.parametrize(("d", "reach"), [(2, 3), (3, 2), (4, 1)])
-def test_lattice_is_every_ray_once(d, reach):
-    stream = DirectionStream(d, (2 * reach + 1) ** d, (0,), largest_entry=reach)
-    points = np.hstack([stream.block(b) for b in range(stream.n_blocks)]).T.astype(int)
-    found = {tuple(p) for p in np.vstack([points, -points]).tolist()}
-    wanted = {p for p in product(range(-reach, reach + 1), repeat=d) if gcd(*p) == 1}
-    assert found == wanted
-    assert len(found) == 2 * len(points)
-
-
-def test_lattice_entry():
-    assert lattice_entry(2, 25) == 2
-    assert lattice_entry(2, 24) == 1
-    assert lattice_entry(10**6, 10**6) == 0
-    # The diagonal of the largest lattice is no longer than any direction may be.
-    assert lattice_entry(1, 10**6) == 2047
 
 
 def test_no_count_of_a_tile_overflows_its_byte():

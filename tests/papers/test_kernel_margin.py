@@ -7,9 +7,9 @@ import pytest
 
 from dp_halfspace import privacy
 from dp_halfspace.data.validation import TrainingData
-from dp_halfspace.papers import margin_choice
-from dp_halfspace.papers.known_margin import plan_margin_descent
-from dp_halfspace.papers.margin_choice import plan_margin_choice
+from dp_halfspace.papers import margin_selection
+from dp_halfspace.papers.known_margin import margin_steps, plan_descent
+from dp_halfspace.papers.margin_selection import plan_margin_choice
 from dp_halfspace.privacy.budget import Budget
 from dp_halfspace.rows.rows import normalised_rows
 from tests.conftest import separated
@@ -33,12 +33,13 @@ def test_a_choice_covers_every_loss_and_the_error_of_its_minimum(epsilon, delta)
 
 def test_every_candidate_has_the_noise_of_the_one_that_needs_most():
     plan = plan_margin_choice(PROBLEM, "noisy_gd", Budget.of(1.0, 1e-6))
-    (mechanism,) = {candidate.algorithm.descent.mechanism for candidate in plan.candidates}
-    mu = mechanism.mu * math.sqrt(plan.candidates[0].algorithm.descent.steps.n_steps)
+    (mechanism,) = {candidate.algorithm.mechanism for candidate in plan.candidates}
+    mu = mechanism.mu * math.sqrt(plan.candidates[0].algorithm.steps.n_steps)
     for candidate in plan.candidates:
-        own = plan_margin_descent(
-            n_outputs=1, mu=mu, margin=candidate.margin, n_steps=100, **PROBLEM.sizes()
-        )
+        sizes = PROBLEM.sizes()
+        shape = sizes["n_samples"], sizes["n_columns"], 1
+        steps = margin_steps(*shape, mu=mu, margin=candidate.margin, n_steps=100)
+        own = plan_descent(steps, **sizes, n_outputs=1, mu=mu)
         assert mechanism.sensitivity >= own.mechanism.sensitivity
 
 
@@ -48,9 +49,9 @@ def test_every_candidate_costs_what_is_charged(solver, monkeypatch):
     plan = plan_margin_choice(PROBLEM, solver, Budget.of(1.0, 1e-6))
     assert privacy.delta(plan.events, 1.0) <= 1e-6 * (1 + 2.0**-38)
     assert all(one.events == plan.events[1:] for one in plan.candidates)
-    honest = margin_choice.plan_known_margin
+    honest = margin_selection.plan_known_margin
     monkeypatch.setattr(
-        margin_choice,
+        margin_selection,
         "plan_known_margin",
         lambda p, s, margin, mu: honest(p, s, margin, mu / margin),
     )

@@ -7,8 +7,7 @@ import numpy as np
 import pytest
 
 from dp_halfspace.papers import known_margin as module
-from dp_halfspace.papers.known_margin import margin_slopes, plan_margin_descent
-from dp_halfspace.papers.noisy_gd import descend
+from dp_halfspace.papers.known_margin import descend, margin_slopes, margin_steps
 from dp_halfspace.privacy import GaussianNoise
 from dp_halfspace.privacy.events import Repeated
 from dp_halfspace.rows.rows import Rows
@@ -21,7 +20,8 @@ STEPS = [1, 2, 7, 150]
 
 def plan_for(n=1000, k=5, outputs=1, mu=1.0, margin=0.1, **more):
     sizes = {"n_samples": n, "n_columns": k, "n_outputs": outputs, "block_rows": min(n, 1000)}
-    return plan_margin_descent(**sizes, mu=mu, margin=margin, **more)
+    steps = margin_steps(n, k, outputs, mu=mu, margin=margin, **more)
+    return module.plan_descent(steps, **sizes, mu=mu)
 
 
 def run(plan, X, y):

@@ -6,13 +6,12 @@ from dataclasses import replace
 import mpmath
 import numpy as np
 import pytest
-from scipy.special import expit
+from scipy.special import expit, softmax
 
-from dp_halfspace.papers.known_margin import margin_slopes
-from dp_halfspace.papers.noisy_gd import (
-    NoisySteps,
+from dp_halfspace.papers.known_margin import (
     Steps,
     descend,
+    margin_slopes,
     plan_descent,
     softmax_slopes,
 )
@@ -23,8 +22,7 @@ from tests.conftest import separated
 from tests.permits import assert_costs, permit_for
 
 STEPS = Steps(
-    margin_offset=2.0, clip=1.0, n_steps=10, path_length=3.0, tail_fraction=0.5,
-    max_stride=8.0, smoothness=1.0,
+    margin_offset=2.0, n_steps=10, path_length=3.0, tail_fraction=0.5, max_stride=8.0
 )  # fmt: skip
 
 
@@ -36,27 +34,38 @@ def plan_for(n=1000, k=5, outputs=1, mu=1.0, steps=None):
 @pytest.mark.parametrize("mu", [0.01, 0.3, 4.0])
 @pytest.mark.parametrize("steps", [1, 7, 40])
 def test_run_costs_exactly_what_it_says(mu, steps):
-    plan = plan_for(mu=mu, steps={"n_steps": steps, "clip": 0.5})
+    plan = plan_for(mu=mu, steps={"n_steps": steps})
     assert_costs([plan.event], mu)
-    # sigma from the clip, by hand: 2 C sqrt(T) / mu, and rounding on top.
-    by_hand = 2 * 0.5 * math.sqrt(steps) / mu
+    # sigma by hand: 2 sqrt(T) / mu, and rounding on top.
+    by_hand = 2 * math.sqrt(steps) / mu
     assert by_hand <= plan.mechanism.sigma <= by_hand * (1 + 1e-6)
 
 
-def ratio(points, *, weights=(1.0, 1.0, 1.0), clip=None):
+def unclipped(plan, codes, weights):
+    """Slopes of the softmax as they are."""
+
+    def slopes(margins, lo, hi):
+        own = np.eye(margins.shape[1])[codes[lo:hi]]
+        return (own - softmax(margins - plan.steps.margin_offset * own, axis=1)) * weights[
+            lo:hi, None
+        ]
+
+    return slopes
+
+
+def ratio(points, *, weights=(1.0, 1.0, 1.0), made=softmax_slopes):
     """Largest change of the gradient sum over the bound, at many points, for three classes."""
     rng, worst = np.random.default_rng(0), 0.0
     for X, y, other_X, other_y in neighbouring_pairs(rng, 120, n_classes=3):
-        honest = plan_for(*X.shape, 3)
-        plan = honest if clip is None else plan_for(*X.shape, 3, steps={"clip": clip})
+        plan = plan_for(*X.shape, 3)
         for scale in points:
             point = scale * rng.standard_normal((X.shape[1], 3))
             sums = []
             for rows, codes in ((X, y), (other_X, other_y)):
-                slopes = softmax_slopes(plan, codes, np.asarray(weights)[codes])
+                slopes = made(plan, codes, np.asarray(weights)[codes])
                 sums.append(Rows(rows).fused_adjoint(point, slopes))
             change = float(np.linalg.norm(sums[0] - sums[1]))
-            worst = max(worst, change / honest.mechanism.sensitivity)
+            worst = max(worst, change / plan.mechanism.sensitivity)
     return worst
 
 
@@ -68,7 +77,7 @@ def test_sensitivity_against_brute_force():
 
 def test_brute_force_sees_a_missing_clip_and_a_weight_above_one():
     """Planted: slopes are not clipped; a class weighs more than one."""
-    assert ratio((0.0, 1.0, 30.0), clip=10.0) > 1.2
+    assert ratio((0.0, 1.0, 30.0), made=unclipped) > 1.2
     assert ratio((0.0, 1.0), weights=(1.0, 1.5, 1.0)) > 1.2
 
 
@@ -76,7 +85,7 @@ def test_slopes_are_the_clipped_derivatives():
     margins = np.linspace(-30, 30, 101)
     logits = np.column_stack([-margins / 2, margins / 2])
     own, ones = np.ones(101, int), np.ones(101)
-    free = softmax_slopes(plan_for(outputs=2, steps={"clip": 10.0}), own, ones)
+    free = unclipped(plan_for(outputs=2), own, ones)
     pull = free(logits.copy(), 0, 101)
     np.testing.assert_allclose(pull[:, 1], expit(2 - margins), atol=1e-12)
     np.testing.assert_allclose(pull.sum(axis=1), 0, atol=1e-12)
@@ -105,8 +114,7 @@ def test_queries_stay_in_the_public_ball():
 def test_class_weights_reach_the_steps():
     """Rows that all point the same way: the class with the larger weight decides."""
     X, y = np.tile([[1.0, 0.0]], (400, 1)), np.arange(400) % 2
-    descent = plan_for(400, 2, mu=math.inf)
-    plan = NoisySteps(descent, (descent.event,), margin_slopes)
+    plan = plan_for(400, 2, mu=math.inf)
     for weights, sign in (((0.1, 1.0), 1.0), ((1.0, 0.1), -1.0)):
         found = plan.run(Rows(X), y, np.array(weights), permit_for(*plan.events))
         assert np.sign(found[0, 0]) == sign
@@ -127,26 +135,26 @@ def test_rounding_hardly_adds_to_the_noise(n_samples, n_columns, n_outputs):
     block = block_size(n_samples, n_columns, is_sparse=False)
     sizes = {"n_samples": n_samples, "n_columns": n_columns, "n_outputs": n_outputs}
     plan = plan_descent(STEPS, **sizes, block_rows=block, mu=0.2)
-    assert 1.0 < plan.mechanism.sensitivity / (2.0 * STEPS.clip) < 1.02
+    assert 1.0 < plan.mechanism.sensitivity / 2.0 < 1.02
 
 
-def sensitivity_of_the_proof(n, k, K, block, *, C, c, beta):
+def sensitivity_of_the_proof(n, k, K, block, *, c):
     """``docs/proofs/noisy_gradient.md``, floating point, in 50 digits and its own notation."""
     with mpmath.workdps(50):
         u = mpmath.mpf("1.01") * mpmath.mpf(2) ** -53
         R = 8 * c * (1 + mpmath.sqrt(k * K))
-        margins = n * beta * u * (k + 3) * R
-        sums = u * n * ((block + -(-n // block) + 5 + 3) * C + 2 * K + 32)
-        return 2 * (C * (1 + mpmath.mpf(2) ** -30) + margins + sums)
+        margins = n * u * (k + 3) * R
+        sums = u * n * (block + -(-n // block) + 5 + 3 + 2 * K + 32)
+        return 2 * (1 + mpmath.mpf(2) ** -30 + margins + sums)
 
 
 @pytest.mark.parametrize(("n", "k"), [(1000, 5), (250_000, 800)])
 @pytest.mark.parametrize("outputs", [1, 4])
 def test_sensitivity_is_that_of_the_proof(n, k, outputs):
     """Every constant of the code against the proof, on the safe side and not above it."""
-    plan = plan_for(n, k, outputs, steps={"smoothness": 0.75})
+    plan = plan_for(n, k, outputs)
     sizes = n, k, outputs, 1000
-    exact = sensitivity_of_the_proof(*sizes, C=plan.steps.clip, c=3.0, beta=0.75)
+    exact = sensitivity_of_the_proof(*sizes, c=3.0)
     found = plan.mechanism.sensitivity
     assert exact * (1 - mpmath.mpf(2) ** -50) <= found <= exact * (1 + mpmath.mpf(2) ** -48)
     assert plan.mechanism.mu <= 1.0 / math.sqrt(plan.steps.n_steps)

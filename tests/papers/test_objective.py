@@ -10,20 +10,20 @@ import pytest
 from scipy.special import softmax
 
 from dp_halfspace.exceptions import BudgetError, CertificateError
-from dp_halfspace.optim import (
+from dp_halfspace.optim import empirical_risk
+from dp_halfspace.optim import risks as risk_module
+from dp_halfspace.optim.certificate import solver_tolerance
+from dp_halfspace.optim.losses import (
     LOGISTIC,
     SQUARED,
     SQUARED_HINGE,
-    Adversary,
-    empirical_risk,
     huber_hinge,
     shifted_logistic,
 )
-from dp_halfspace.optim import risks as risk_module
-from dp_halfspace.optim.certificate import solver_tolerance
+from dp_halfspace.optim.objectives import Adversary
 from dp_halfspace.papers import objective as module
 from dp_halfspace.papers.objective import feasible_ridge, plan_objective
-from dp_halfspace.papers.pair_risk import PairRisk, balanced_normaliser
+from dp_halfspace.papers.pair_objective import PairRisk, balanced_normaliser
 from dp_halfspace.privacy import (
     Exponential,
     Gaussian,
@@ -567,7 +567,7 @@ CASES = [
     {"loss": HUBER, "weights": np.array([1.0, 5.0]), "ridge": 1e-9},
     {"make": pairs, "ridge": 0.2, "epsilon": 2.0},
     {"make": pairs, "ridge": 0.2, "delta": 0.0},
-    {"make": pairs, "loss": HUBER, "ridge": 1e-9},
+    {"make": pairs, "ridge": 1e-9},
 ]
 KINDS = [{}, {"k": 3}, {"loss": HUBER, "k": 3}, {"make": pairs, "ridge": 0.2}]
 every_kind = pytest.mark.parametrize("params", KINDS, ids=["margin", "classes", "stacked", "pairs"])

@@ -7,11 +7,12 @@ import pytest
 from scipy.optimize import minimize
 
 from dp_halfspace import OutputPerturbationClassifier
-from dp_halfspace.optim import LOGISTIC, SQUARED, SQUARED_HINGE, huber_hinge, risks
+from dp_halfspace.optim import risks
+from dp_halfspace.optim.losses import LOGISTIC, SQUARED, SQUARED_HINGE, huber_hinge
 from dp_halfspace.optim.risks import MarginRisk, SoftmaxRisk
 from dp_halfspace.papers.objective import plan_objective
 from dp_halfspace.papers.output import plan_output
-from dp_halfspace.papers.pair_risk import PairRisk, balanced_normaliser
+from dp_halfspace.papers.pair_objective import PairRisk, balanced_normaliser
 from dp_halfspace.privacy.budget import Budget
 from dp_halfspace.privacy.mechanisms import GaussianNoise, NoNoise
 from dp_halfspace.rows.rows import clipped_rows
@@ -65,7 +66,7 @@ def test_the_solver_is_asked_for_what_the_noise_allows_for(monkeypatch, plan_one
     assert asked == [right] * risk.n_stacked
 
 
-@by_loss
+@pytest.mark.parametrize("loss", [LOGISTIC, SQUARED], ids=lambda loss: loss.name)
 def test_without_noise_it_is_the_minimiser_over_all_pairs(loss):
     rng = np.random.default_rng(0)
     X, positive = rng.uniform(-0.4, 0.4, (60, 3)), rng.random(60) < 0.3

@@ -8,14 +8,28 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from dp_halfspace.optim.losses import LOGISTIC, SQUARED, SQUARED_HINGE, huber_hinge
+from dp_halfspace.optim.losses import LOGISTIC, SQUARED, SQUARED_HINGE
 from dp_halfspace.optim.risks import tolerance
 from dp_halfspace.optim.solvers import OPTIMIZERS, accelerated_gradient, certified_minimum
-from dp_halfspace.papers.pair_objective import PairwiseObjective
-from dp_halfspace.papers.pair_risk import PairRisk, balanced_normaliser
+from dp_halfspace.papers.pair_objective import (
+    PAIR_BLOCK,
+    PairRisk,
+    PairwiseObjective,
+    balanced_normaliser,
+    block_sum,
+    prefix_sums,
+    squared_pairs,
+)
 from dp_halfspace.rows.rows import Rows, clipped_rows
 from tests.optim.cases import Counting, clipped_float128, data_sets, loss_id, mostly_zero
-from tests.papers.pair_cases import PAIR_LOSSES, brute_objective, wide_gradient
+from tests.papers.pair_cases import (
+    PAIR_LOSSES,
+    brute_objective,
+    brute_sums,
+    relative,
+    scores,
+    wide_gradient,
+)
 
 each_loss = pytest.mark.parametrize("loss", PAIR_LOSSES, ids=loss_id)
 CASES = list(data_sets())
@@ -93,7 +107,7 @@ def test_certified_on_every_data_set(case, loss):
 
 @pytest.mark.sampled(4)
 @pytest.mark.parametrize("optimizer", OPTIMIZERS)
-@pytest.mark.parametrize("loss", [LOGISTIC, huber_hinge(0.5), SQUARED_HINGE], ids=loss_id)
+@each_loss
 def test_certified_by_every_optimizer(optimizer, loss):
     """Planted: the solver is content with a thousand times the tolerance."""
     J, _, X = typical(loss, n=300, linear=False, ridge=0.02)
@@ -104,7 +118,7 @@ def test_certified_by_every_optimizer(optimizer, loss):
     assert exact_norm(J, X, early) > rule.certified
 
 
-@pytest.mark.parametrize("loss", [LOGISTIC, huber_hinge(0.5)], ids=loss_id)
+@each_loss
 def test_many_records_take_few_passes(loss):
     n = 20_000
     X = np.random.default_rng(0).standard_normal((n, 6))
@@ -118,7 +132,7 @@ def test_many_records_take_few_passes(loss):
     assert np.linalg.norm(J.gradient(w)) <= rule.target
 
 
-@pytest.mark.parametrize("loss", [LOGISTIC, SQUARED_HINGE], ids=loss_id)
+@each_loss
 def test_more_coefficients_than_a_dense_hessian_allows(loss):
     rng = np.random.default_rng(0)
     X = mostly_zero(300, 700, 0.03, rng)
@@ -131,7 +145,7 @@ def test_more_coefficients_than_a_dense_hessian_allows(loss):
 
 
 @pytest.mark.sampled(1)
-@pytest.mark.parametrize("loss", [LOGISTIC, huber_hinge(0.5), SQUARED], ids=loss_id)
+@each_loss
 def test_memory_is_linear(loss):
     """A few numbers for each record, whatever the number of pairs."""
     n = 200_000
@@ -185,3 +199,32 @@ def test_opposite_classes_attain_the_largest_curvature(loss):
     points = [np.array([t, 0.0]) for t in np.linspace(-1.5, 1.5, 61)]
     steepest = max(np.linalg.norm(J.hessian(w), 2) for w in points)
     assert 0.99 * J.gradient_lipschitz <= steepest <= J.gradient_lipschitz * (1.0 + 1e-9)
+
+
+def test_a_loss_that_is_not_summed_over_pairs_is_refused():
+    with pytest.raises(ValueError, match="loss of pairs"):
+        PairwiseObjective(Rows(np.eye(2)), np.array([True, False]), SQUARED_HINGE, 1.0, 1.0)
+
+
+def test_sums_in_blocks():
+    rng = np.random.default_rng(0)
+    for n in (0, 1, PAIR_BLOCK - 1, PAIR_BLOCK, 3 * PAIR_BLOCK + 5):
+        x = rng.normal(size=(n, 2))
+        exact = np.vstack([np.zeros((1, 2)), np.cumsum(x.astype(np.longdouble), axis=0)])
+        np.testing.assert_allclose(prefix_sums(x), exact.astype(float), atol=1e-11)
+        assert block_sum(x[:, 0]) == pytest.approx(float(exact[-1, 0]), abs=1e-11)
+
+
+@pytest.mark.parametrize("offset", [0.0, -77.7, 1e6])
+def test_squares_do_not_cancel_when_all_scores_are_far_from_zero(offset):
+    positive, negative = (s + offset for s in scores(20.0, 150, 260))
+    sums, (value, p, q) = squared_pairs(positive, negative), brute_sums(SQUARED, positive, negative)
+    assert sums.value == pytest.approx(float(value), rel=1e-9)
+    assert relative(sums.positive, p) <= 1e-9
+    assert relative(sums.negative, q) <= 1e-9
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf, 1e308])
+def test_squares_that_are_not_finite_do_not_warn(bad):
+    sums = squared_pairs(np.array([bad, 0.0]), np.array([-bad, 1.0]))
+    assert not np.isfinite(sums.value)

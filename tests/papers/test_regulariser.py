@@ -6,16 +6,16 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from dp_halfspace.optim import (
+from dp_halfspace.optim import empirical_risk
+from dp_halfspace.optim.losses import (
     HINGE,
     LOGISTIC,
     SQUARED,
     SQUARED_HINGE,
-    Adversary,
-    empirical_risk,
     huber_hinge,
     shifted_logistic,
 )
+from dp_halfspace.optim.objectives import Adversary
 from dp_halfspace.papers import output
 from dp_halfspace.papers.output import (
     bias_cost,
@@ -24,7 +24,7 @@ from dp_halfspace.papers.output import (
     perturbed_row_ridge,
     plan_output,
 )
-from dp_halfspace.papers.pair_risk import PairRisk, balanced_normaliser
+from dp_halfspace.papers.pair_objective import PairRisk, balanced_normaliser
 from dp_halfspace.privacy import gdp_mu
 from dp_halfspace.privacy.mechanisms import NoNoise
 

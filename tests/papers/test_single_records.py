@@ -115,7 +115,7 @@ def test_all_steps_spend_the_budget_and_no_more(n, epsilon):
     PrivacyRecord(epsilon=epsilon, delta=small, events=plan.events, noise="os")
     assert delta(plan.events, epsilon) <= small
     more = [Repeated(SampledGaussian(n, 1.01 * plan.mechanism.mu), event.count)]
-    assert delta(more, epsilon) > small or plan.mechanism.mu == module._LARGEST_MU
+    assert delta(more, epsilon) > small or plan.mechanism.mu == module.LARGEST_SAMPLED_MU
     assert plan.mechanism.sigma >= 2.0 / plan.mechanism.mu
 
 

@@ -7,7 +7,9 @@ import pytest
 
 from dp_halfspace import OutputPerturbationClassifier
 from dp_halfspace.datasets import make_halfspace
-from dp_halfspace.optim import LOGISTIC, MarginObjective, certified_minimum
+from dp_halfspace.optim import certified_minimum
+from dp_halfspace.optim.losses import LOGISTIC
+from dp_halfspace.optim.objectives import MarginObjective
 from dp_halfspace.optim.solvers import FiniteSum
 from dp_halfspace.papers import stochastic
 from dp_halfspace.papers.stochastic import STOCHASTIC, katyusha, stochastic_subgradients

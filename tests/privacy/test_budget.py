@@ -6,8 +6,9 @@ from dataclasses import replace
 import pytest
 
 from dp_halfspace import privacy
-from dp_halfspace.privacy import Gaussian, GaussianNoise, L2LaplaceNoise, NoNoise, Pure
+from dp_halfspace.privacy import Gaussian, GaussianNoise, Pure
 from dp_halfspace.privacy.budget import Budget
+from dp_halfspace.privacy.mechanisms import L2LaplaceNoise, NoNoise
 
 BUDGETS = [(1.0, 1e-6), (0.01, 0.25), (300.0, 1e-12), (1.0, 0.0), (1e-3, 0.0)]
 

@@ -22,8 +22,6 @@ from dp_halfspace.privacy import (
     Exponential,
     Gaussian,
     GaussianNoise,
-    L2LaplaceNoise,
-    NoNoise,
     PrivacyRecord,
     Pure,
     Repeated,
@@ -32,7 +30,12 @@ from dp_halfspace.privacy import (
     noise_source,
 )
 from dp_halfspace.privacy.budget import additive_noise
-from dp_halfspace.privacy.mechanisms import ExponentialChoice, SampledGaussianNoise
+from dp_halfspace.privacy.mechanisms import (
+    ExponentialChoice,
+    L2LaplaceNoise,
+    NoNoise,
+    SampledGaussianNoise,
+)
 from dp_halfspace.privacy.randomness import SeededBytes
 from tests.releases import record_releases
 from tests.support import Book

@@ -260,7 +260,7 @@ def test_the_number_of_trials_at_a_time_is_public(monkeypatch):
     honest = exponential._draw_indices
 
     def curious(batch, count, source):
-        return honest(batch if batch < count else exponential._FEWEST_TRIALS, count, source)
+        return honest(batch if batch < count else exponential._TRIALS[0], count, source)
 
     monkeypatch.setattr(exponential, "_draw_indices", curious)
     with pytest.raises(AssertionError):

@@ -6,7 +6,8 @@ from dataclasses import replace
 import numpy as np
 from scipy import sparse
 
-from dp_halfspace.projection import AdditiveMap, FeatureMap, draw_additive
+from dp_halfspace.projection import draw_additive
+from dp_halfspace.projection.features import AdditiveMap, FeatureMap
 
 
 def test_features_are_columns_cosines_and_fourier_features():

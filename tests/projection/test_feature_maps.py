@@ -4,23 +4,16 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from dp_halfspace.projection import (
-    PROJECTIONS,
-    FeatureMap,
-    ProjectedFeatures,
-    Spectrum,
-    draw_additive,
-    draw_fourier,
-    draw_rademacher,
-    draw_tensor_sketch,
-)
+from dp_halfspace.projection import draw_additive, draw_fourier, draw_rademacher, draw_tensor_sketch
+from dp_halfspace.projection.features import FeatureMap, ProjectedFeatures
+from dp_halfspace.projection.linear import PROJECTIONS
 from tests.projection.test_fourier import unit_ball
 
 RNG, SCALES = np.random.default_rng(0), np.full(70, 0.5)
-FOURIER = draw_fourier(Spectrum("rbf"), 20, SCALES, RNG)
+FOURIER = draw_fourier(20, SCALES, RNG)
 MAPS = {
     "fourier": FOURIER,
-    "tiny scales": draw_fourier(Spectrum("laplacian"), 20, np.full(70, 1e-12), RNG),
+    "tiny scales": draw_fourier(20, np.full(70, 1e-12), RNG),
     "sketch": draw_tensor_sketch(20, 64, RNG, degree=3),
     "projected": ProjectedFeatures(FOURIER, draw_rademacher(140, 40, RNG)),
     "additive": draw_additive(20, 4, 60, RNG),
@@ -53,21 +46,19 @@ def test_rows_are_mapped_one_by_one_and_bounded(name):
 
 def test_projected_features_keep_the_kernel():
     X = unit_ball(80)
-    psi = draw_fourier(Spectrum("rbf"), 5, np.full(500, 0.5), np.random.default_rng(0))
+    psi = draw_fourier(5, np.full(500, 0.5), np.random.default_rng(0))
     exact = psi.apply(X) @ psi.apply(X).T
     for draw in PROJECTIONS.values():
         image = ProjectedFeatures(psi, draw(1000, 400, np.random.default_rng(1))).apply(X)
         assert np.abs(image @ image.T - exact).max() < 0.35
 
 
-RBF = Spectrum("rbf")
 REFUSED = [
-    ("kernel", lambda: Spectrum("sigmoid")),
     *(
-        ("length_scales", lambda scales=scales: draw_fourier(RBF, 3, scales, RNG))
+        ("length_scales", lambda scales=scales: draw_fourier(3, scales, RNG))
         for scales in (np.array([]), np.zeros(1), np.array([np.nan]), np.ones((2, 2)))
     ),
-    ("n_features", lambda: draw_fourier(RBF, 0, np.ones(3), RNG)),
+    ("n_features", lambda: draw_fourier(0, np.ones(3), RNG)),
     ("degree", lambda: draw_tensor_sketch(3, 8, RNG, degree=0)),
     ("coef0", lambda: draw_tensor_sketch(3, 8, RNG, coef0=-1.0)),
     ("length_scale", lambda: draw_tensor_sketch(3, 8, RNG, length_scale=0.0)),

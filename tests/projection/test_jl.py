@@ -7,13 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dp_halfspace.projection import (
-    RademacherMap,
-    draw_rademacher,
-    jl_dimension,
-    jl_distortion,
-    jl_margin,
-)
+from dp_halfspace.projection import draw_rademacher, jl_dimension, jl_distortion, jl_margin
+from dp_halfspace.projection.linear import RademacherMap
 from dp_halfspace.rows.blocks import clip_scales
 from tests.projection.references import matrix_of
 

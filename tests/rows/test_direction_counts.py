@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from dp_halfspace.projection import PROJECTIONS, draw_projection
+from dp_halfspace.projection import draw_projection
+from dp_halfspace.projection.linear import PROJECTIONS
 from dp_halfspace.rows import directions
 from dp_halfspace.rows.directions import (
     DirectionStream,
@@ -103,7 +104,7 @@ def test_tiles_and_classes_add_up(monkeypatch):
     monkeypatch.setattr(directions, "_TILE_ROWS", 17)
     monkeypatch.setattr(directions, "_TILE_COLUMNS", 100)
     np.testing.assert_array_equal(whole, error_counts(block, integer_rows(rows), members(codes)))
-    monkeypatch.setattr(directions, "_KEPT_BYTES", 0)
+    monkeypatch.setattr(directions, "KEPT_BYTES", 0)
     assert integer_rows(rows).kept is None
     shuffled = [np.random.default_rng(1).permutation(index) for index in members(codes)]
     np.testing.assert_array_equal(whole, error_counts(block, integer_rows(rows), shuffled))

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from dp_halfspace.projection import FourierMap, Spectrum, draw_fourier
+from dp_halfspace.projection import draw_fourier
+from dp_halfspace.projection.features import FourierMap
 from dp_halfspace.rows.mapped_rows import FeatureRows, clipped_features, normalised_feature_rows
 from dp_halfspace.rows.rows import Rows
 
@@ -17,7 +18,7 @@ N, D, K = 1000, 4, 300
 
 
 def drawn(k=K):
-    return draw_fourier(Spectrum("rbf"), D, np.full(k // 2, 0.5), np.random.default_rng(0))
+    return draw_fourier(D, np.full(k // 2, 0.5), np.random.default_rng(0))
 
 
 def table(seed=0):

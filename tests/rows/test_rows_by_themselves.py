@@ -12,14 +12,8 @@ from scipy import sparse
 
 from dp_halfspace._sklearn_compat import single_blas_thread
 from dp_halfspace.engine.scales import ColumnScales, in_column_scales
-from dp_halfspace.projection import (
-    PROJECTIONS,
-    Spectrum,
-    draw_additive,
-    draw_fourier,
-    draw_projection,
-    draw_tensor_sketch,
-)
+from dp_halfspace.projection import draw_additive, draw_fourier, draw_projection, draw_tensor_sketch
+from dp_halfspace.projection.linear import PROJECTIONS
 from dp_halfspace.rows import rows as module
 from dp_halfspace.rows.blocks import block_size, clip_scales
 from dp_halfspace.rows.float32_rows import clipped_float32_rows
@@ -215,7 +209,7 @@ def test_nor_do_features(form, kind, memory):
     X = rng.standard_normal((150, 10))
     feature_map = {
         "additive": lambda: draw_additive(10, 4, 20, rng),
-        "fourier": lambda: draw_fourier(Spectrum("rbf"), 10, np.full(30, 0.5), rng),
+        "fourier": lambda: draw_fourier(10, np.full(30, 0.5), rng),
         "sketch": lambda: draw_tensor_sketch(10, 60, rng, degree=3, coef0=1.0, length_scale=1.0),
     }[kind]()
     assert not differing(lambda T: of_features(T, feature_map, memory), X, form, [5, 77, 149])

@@ -264,7 +264,7 @@ def test_the_list_is_public_randomness_and_not_that_of_the_noise():
 def test_memory_is_in_blocks():
     for d in (1, 30, 512):
         plan = plan_small_table(400, d, 1.0, seed=0)
-        assert max(d * width for _, _, width in plan.cells.blocks) <= cells_module._BLOCK_CELLS
+        assert max(d * width for _, _, width in plan.cells.blocks) <= cells_module._BLOCK_ENTRIES
 
 
 def rule(**changed):

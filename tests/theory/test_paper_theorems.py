@@ -14,7 +14,7 @@ from dp_halfspace.datasets import make_halfspace
 from dp_halfspace.privacy import gdp_delta, gdp_mu
 from dp_halfspace.privacy.accounting import mu_beside
 from dp_halfspace.privacy.random_stopping import calibrate_random_stopping, run_count_distribution
-from dp_halfspace.projection import Spectrum, draw_fourier
+from dp_halfspace.projection import draw_fourier
 from dp_halfspace.theory import (
     ErrorBound,
     adversarial_risk_bound,
@@ -290,7 +290,7 @@ def test_inner_products_of_fourier_features(draws):
     bound = fourier_distortion(size, 20, beta=0.1)
     found = []
     for _ in range(draws):
-        psi = draw_fourier(Spectrum("rbf"), 2, np.full(size, 0.3), rng).apply(X)
+        psi = draw_fourier(2, np.full(size, 0.3), rng).apply(X)
         found.append(np.abs(psi @ psi.T - exact).max())
     assert np.mean(np.array(found) > bound.value) <= 0.1
     assert max(found) > bound.value / 2.5
@@ -315,7 +315,7 @@ def test_kernel_bound(runs):
     mu, found = gdp_mu(epsilon, 1e-6), []
     step = mean_step(n, 2 * size, mu, 1 / margin, n_steps)
     for _ in range(runs):
-        psi = draw_fourier(Spectrum("rbf"), 2, np.full(size, scale), rng).apply(X)
+        psi = draw_fourier(2, np.full(size, scale), rng).apply(X)
         _, mean = descend(y[:, None] * psi, mu, step, rng, n_steps=n_steps, runs=1)
         found.append(hinges(mean, y[:, None] * psi)[0])
     bound = kernel_risk_bound(n, size, epsilon, 1e-6, margin, hinge_loss=least, n_steps=n_steps)

@@ -14,7 +14,7 @@ import pytest
 from scipy.special import softmax
 
 from dp_halfspace import theory
-from dp_halfspace.optim import HINGE, huber_hinge
+from dp_halfspace.optim.losses import HINGE, huber_hinge
 from dp_halfspace.privacy import gdp_mu
 from dp_halfspace.privacy.random_stopping import run_count_distribution
 from dp_halfspace.theory import margin_bound

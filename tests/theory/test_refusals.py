@@ -7,7 +7,7 @@ import pytest
 
 from dp_halfspace import theory
 from dp_halfspace.exceptions import BudgetError
-from dp_halfspace.optim import SQUARED, SQUARED_HINGE
+from dp_halfspace.optim.losses import SQUARED, SQUARED_HINGE
 
 SHAPE = {"n_samples": 100, "n_features": 3}
 BUDGET = {"epsilon": 1.0, "delta": 0.0}

@@ -5,7 +5,8 @@ import math
 import numpy as np
 import pytest
 
-from dp_halfspace.optim import HINGE, LOGISTIC, MarginRisk, huber_hinge
+from dp_halfspace.optim import MarginRisk
+from dp_halfspace.optim.losses import HINGE, LOGISTIC, huber_hinge
 from dp_halfspace.optim.objectives import Adversary
 from dp_halfspace.theory import adversarial_risk_bound, tilted_risk_bound
 from dp_halfspace.theory.bounds import noise_moments

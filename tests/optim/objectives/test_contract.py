@@ -17,8 +17,7 @@ from dp_halfspace.optim.objectives import (
     SoftmaxObjective,
     chunked_objective,
 )
-from dp_halfspace.papers.pair_objective import PairwiseObjective
-from dp_halfspace.papers.pair_risk import balanced_normaliser
+from dp_halfspace.papers.pair_objective import PairwiseObjective, balanced_normaliser
 from dp_halfspace.rows.rows import Rows, clipped_rows
 from tests.optim.cases import LOSSES, data_sets, loss_id
 from tests.papers.pair_cases import PAIR_LOSSES

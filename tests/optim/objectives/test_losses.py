@@ -21,7 +21,6 @@ from dp_halfspace.optim.losses import (
     SQUARED_HINGE,
     huber_hinge,
     shifted_logistic,
-    smoothed_hinge,
 )
 from tests.optim.cases import LOSSES, exact_slope, loss_id
 
@@ -52,7 +51,7 @@ def constants_hold(loss):
 @pytest.mark.parametrize("width", [0.9, 0.7, 0.3, 0.1, 0.05])
 def test_constants_are_rounded_up(width):
     """As real numbers they are at least what they bound."""
-    assert Fraction(smoothed_hinge(width).smoothness) * Fraction(width) >= 1
+    assert Fraction(huber_hinge(width).smoothness) * Fraction(2.0 * width) >= 1
     with mpmath.workdps(40):
         peak = mpmath.lambertw(mpmath.exp(mpmath.mpf(width) - 1))
         assert shifted_logistic(width).self_bound >= peak
@@ -162,23 +161,19 @@ def test_known_values():
         (LOGISTIC.at_zero, math.log(2)),
         (huber_hinge(0.2).self_bound, 0.8),
         (huber_hinge(0.5).self_bound, 1.5**2 / 4),
-        (smoothed_hinge(0.3).self_bound, 0.7),
-        (smoothed_hinge(1.0).self_bound, 0.25),
+        (huber_hinge(1.0).self_bound, 0.5),
         (SQUARED_HINGE.slope_bound(2.0), 6.0),
     ):
         assert found == pytest.approx(expected, rel=1e-12)
 
 
-def test_smoothings_stay_near_the_hinge():
+def test_the_rounded_corner_stays_near_the_hinge():
     hinge = np.maximum(1.0 - GRID, 0.0)
     np.testing.assert_array_equal(HINGE.value(GRID), huber_hinge(1e-3).value(GRID))
     for h in (1.0, 0.3, 1e-3):
         above = huber_hinge(h).value(GRID) - hinge
-        below = hinge - smoothed_hinge(h).value(GRID)
         assert above.min() >= -1e-12
         assert h / 4 * 0.99 <= above.max() <= h / 4 * (1 + 1e-9)
-        assert below.min() >= -1e-12
-        assert below.max() <= h / 2 * (1 + 1e-9)
 
 
 def test_lookup():
@@ -195,7 +190,6 @@ def test_lookup():
         (lambda: get_loss("ramp"), "unknown loss"),
         (lambda: get_loss("hinge", h=1.0), "no parameters"),
         *((lambda bad=bad: huber_hinge(bad), "h must be") for bad in (0.0, -1.0, 1.1, math.nan)),
-        *((lambda bad=bad: smoothed_hinge(bad), "g must be") for bad in (0.0, 1.1, math.nan)),
         (lambda: shifted_logistic(math.inf), "finite"),
         *((lambda bad=bad: LOGISTIC.slope_bound(bad), "at least 0") for bad in (-1.0, math.nan)),
     ],

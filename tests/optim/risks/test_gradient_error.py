@@ -10,20 +10,17 @@ import numpy as np
 import pytest
 
 from dp_halfspace.exceptions import CertificateError
-from dp_halfspace.optim import (
-    LOGISTIC,
-    SQUARED,
-    SQUARED_HINGE,
-    Adversary,
-    MarginObjective,
-    SoftmaxObjective,
-    huber_hinge,
-    tolerance,
-)
+from dp_halfspace.optim import tolerance
+from dp_halfspace.optim.losses import LOGISTIC, SQUARED, SQUARED_HINGE, huber_hinge
+from dp_halfspace.optim.objectives import Adversary, MarginObjective, SoftmaxObjective
 from dp_halfspace.optim.risks import MarginRisk, SoftmaxRisk
 from dp_halfspace.papers import pair_objective as pairs
-from dp_halfspace.papers.pair_objective import PAIR_BLOCK, PairwiseObjective, pair_sums
-from dp_halfspace.papers.pair_risk import PairRisk
+from dp_halfspace.papers.pair_objective import (
+    _PAIR_FUNCTIONS,
+    PAIR_BLOCK,
+    PairRisk,
+    PairwiseObjective,
+)
 from dp_halfspace.rows.rows import Rows, clipped_rows
 from tests.optim.cases import (
     LOSSES,
@@ -157,12 +154,13 @@ def test_error_of_pair_gradients_is_below_the_bound(loss, size):
 def test_error_of_a_derivative_for_each_pair(loss, reach):
     positive, negative = scores(reach, 250, 400)
     _, p, q = brute_sums(loss, positive, negative)
-    sums, bound = pair_sums(loss, positive, negative), pair_risk(loss, 650).pair_error(reach)
+    sums = _PAIR_FUNCTIONS[loss.name][0](positive, negative)
+    bound = pair_risk(loss, 650).pair_error(reach)
     assert np.abs(sums.positive - p).max() <= 400 * bound
     assert np.abs(sums.negative - q).max() <= 250 * bound
 
 
-@pytest.mark.parametrize("loss", [LOGISTIC, huber_hinge(0.5), SQUARED], ids=loss_id)
+@each_pair_loss
 def test_error_of_pair_gradients_in_forty_digits(loss):
     J, X = pair_objective(loss, 24, 3)
     J = replace(J, linear=None)
@@ -273,10 +271,8 @@ def pair_theorem(risk, W):
     sums = PAIR_BLOCK + -(-n // PAIR_BLOCK) + 8
     if loss.name == "logistic":
         v = 1e-15 + 1.01 * (2.97 * (5.32 * (sums + 52) * u + 968 * u + 1e-13) + 1936 * u + 1e-13)
-    elif "squared" in loss.name:
-        v = 1.01 * u * 8 * sums * (reach + 1)
     else:
-        v = 1.01 * u * (2 * sums + 4 * loss.smoothness * (reach + 3))
+        v = 1.01 * u * 8 * sums * (reach + 1)
     assert v * (1 - 1e-14) <= risk.pair_error(reach) <= v * (1 + 1e-14)
     share, slope = 2.0 * (n * n // 4) / (n * risk.normaliser), float(loss.slope_bound(2.0 * reach))
     bend = 2.0 * share * loss.smoothness
@@ -293,7 +289,7 @@ def described(n, D, b, r):
                 yield MarginRisk(loss, n, D, 2, r, b, **robust), margin_theorem
     for margin_offset in (0.0, 2.0):
         yield SoftmaxRisk(n, D, 7, r, b, margin_offset, **weighted), softmax_theorem
-    for loss in (huber_hinge(0.25), SQUARED_HINGE, SQUARED, LOGISTIC):
+    for loss in PAIR_LOSSES:
         yield PairRisk(loss, n, D, r, b, 7.0), pair_theorem
 
 
@@ -344,7 +340,6 @@ RISKS = {
     "softmax": softmax_risk(),
     "shifted softmax": softmax_risk(margin_offset=3.0),
     "pairs": pair_risk(LOGISTIC),
-    "sorted pairs": pair_risk(huber_hinge(0.5)),
     "squared pairs": pair_risk(SQUARED),
 }
 each_risk = pytest.mark.parametrize("risk", RISKS.values(), ids=RISKS)

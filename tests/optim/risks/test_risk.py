@@ -8,20 +8,10 @@ import numpy as np
 import pytest
 
 from dp_halfspace.exceptions import CertificateError
-from dp_halfspace.optim import (
-    HINGE,
-    LOGISTIC,
-    SQUARED_HINGE,
-    Adversary,
-    Risk,
-    SoftmaxRisk,
-    empirical_risk,
-    huber_hinge,
-    minimisers,
-    shifted_logistic,
-)
-from dp_halfspace.optim.risks import RIDGE_FLOOR, Task
-from dp_halfspace.papers.pair_risk import PairRisk
+from dp_halfspace.optim import SoftmaxRisk, empirical_risk, minimisers
+from dp_halfspace.optim.losses import HINGE, LOGISTIC, SQUARED_HINGE, huber_hinge, shifted_logistic
+from dp_halfspace.optim.objectives import Adversary
+from dp_halfspace.optim.risks import RIDGE_FLOOR, Risk, Task
 from dp_halfspace.rows.rows import clipped_rows
 from tests.conftest import separated
 from tests.optim.risk_cases import margin_risk, pair_risk, planned, softmax_risk
@@ -107,8 +97,6 @@ def test_kinds():
     for strong in (Adversary(1.1, 2, 2), Adversary(1.0, "inf", 2)):
         with pytest.raises(ValueError, match="radius of the adversary"):
             empirical_risk(LOGISTIC, *sizes, adversary=strong)
-    with pytest.raises(ValueError, match="loss of pairs"):
-        PairRisk(HINGE, 10, 2, 1.0, 10, 25.0)
 
 
 @each_risk

@@ -11,9 +11,10 @@ import pytest
 from scipy.optimize import minimize
 from scipy.special import lambertw, softmax
 
-from dp_halfspace.optim import get_loss, logistic_diameter, softmax_diameter
+from dp_halfspace.optim import get_loss, softmax_diameter
 from dp_halfspace.optim import risks as module
 from dp_halfspace.optim.losses import _bounds, _ceiling, _Cells, _largest_gradient, _values
+from dp_halfspace.optim.risks import logistic_diameter
 from tests.adversarial import neighbouring_pairs
 from tests.optim.risk_cases import fitted, moved, planned, softmax_risk
 
