@@ -3134,28 +3134,6 @@ MUTANTS = [
     ),
     *of(
         "estimators/_options.py",
-        "tests/estimators/test_monotone.py",
-        (
-            "_interpolated",
-            "np.clip(found, np.minimum(low, high), np.maximum(low, high))",
-            "found",
-            "test_curves_and_sums_are_exact",
-        ),
-        (
-            "monotone_curves",
-            "in_order.accumulate(np.asarray(found, dtype=np.float64))",
-            "np.asarray(found, dtype=np.float64)[::-1]",
-            "test_scores_are_monotone_to_the_last_bit",
-        ),
-        (
-            "split_rows",
-            "np.array(X.toarray() if",
-            "np.asarray(X.toarray() if",
-            "test_rows_are_split_and_stay_as_they_are",
-        ),
-    ),
-    *of(
-        "estimators/_options.py",
         "tests/estimators/test_robust_options.py",
         (
             "planned_attack",
@@ -6598,7 +6576,7 @@ MUTANTS = [
     ),
     *of(
         "engine/probabilities.py",
-        "tests/estimators/test_monotone.py",
+        "tests/engine/test_probabilities.py",
         (
             "log_odds_of",
             "np.round(sizes / _GRID) * _GRID",

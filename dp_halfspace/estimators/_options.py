@@ -1,33 +1,24 @@
-"""Options that several estimators have.
-
-The functions validate tilts and adversaries, warn about projections, and make the released curves
-of an additive model monotone.
-"""
+"""Options that several estimators have: tilts, adversaries and projections."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Literal, TypeAlias
+from typing import Literal
 
 import numpy as np
-from scipy import sparse
 
 from dp_halfspace._params import is_public_number
 from dp_halfspace.engine.plan import PublicFacts
-from dp_halfspace.engine.scales import CLIP
 from dp_halfspace.exceptions import warn_caller
 from dp_halfspace.optim.losses import Loss
 from dp_halfspace.optim.objectives import Adversary
 from dp_halfspace.optim.risks import MarginRisk
 from dp_halfspace.projection import (
     PROJECTIONS,
-    AdditiveMap,
     LinearMap,
     draw_projection,
     jl_dimension,
 )
-from dp_halfspace.rows.blocks import FloatArray
 
 # Largest weight of a single record without a warning, relative to the weight of all others.
 _RECORD_SHARE = 0.1
@@ -128,110 +119,3 @@ def warn_of_projection(
             f"by more than half of it. Use {math.ceil(_PER_SQUARE / margin**2)} or more, or "
             "projection=None"
         )
-
-
-# Position of a column, its values in column scales, and the effect at each value.
-Curve: TypeAlias = tuple[int, FloatArray, FloatArray]
-
-_MONOTONE = ("increasing", "decreasing")
-# Number of values of a curve.
-_ISOTONIC_POINTS = 1025
-
-
-def read_directions(monotone: Any, names: Sequence[str]) -> dict[int, bool]:
-    """Return the positions of columns with an increasing and with a decreasing effect."""
-    if not isinstance(monotone, Mapping) or not monotone:
-        raise ValueError(
-            'monotone must map names of columns to "increasing" or "decreasing", for example '
-            '{"age": "increasing"}'
-        )
-    place = {name: position for position, name in enumerate(names)}
-    found = {}
-    for name, direction in monotone.items():
-        if str(name) not in place:
-            raise ValueError(f"monotone names {name!r}, which is not a column of numbers or dates")
-        if direction not in _MONOTONE:
-            raise ValueError(
-                f'monotone[{name!r}] must be "increasing" or "decreasing", got {direction!r}'
-            )
-        found[place[str(name)]] = direction == _MONOTONE[0]
-    return found
-
-
-def monotone_curves(
-    margins: Callable[[FloatArray], FloatArray],
-    feature_map: Any,
-    data_norm: float,
-    n_outputs: int,
-    directions: Mapping[int, bool],
-) -> tuple[Curve, ...]:
-    """Return the monotone curves nearest to those of an additive model.
-
-    `margins` are the scores of rows in column scales. The curves minimise squared differences,
-    weighted like the entries of a normally distributed column, and are found by the
-    pool-adjacent-violators algorithm.
-    """
-    from sklearn.isotonic import IsotonicRegression  # noqa: PLC0415 (loads slowly)
-
-    is_additive = isinstance(feature_map, AdditiveMap) and feature_map.fourier is None
-    if not is_additive or n_outputs != 1:
-        raise ValueError(
-            "with_monotone needs a score of two classes that is a sum of curves: "
-            'features="additive" or "linear" of PrivateTableClassifier, or kernel="additive"'
-        )
-    n_columns = feature_map.n_features_in
-    width = data_norm / (feature_map.length or np.sqrt(n_columns))
-    end = max(CLIP * width, data_norm)
-    values = np.linspace(-end, end, _ISOTONIC_POINTS)
-    weights = np.exp(-0.5 * np.square(values / width)) + np.finfo(np.float64).eps
-    curves = []
-    for position, is_increasing in directions.items():
-        rows = np.zeros((_ISOTONIC_POINTS + 1, n_columns))
-        rows[1:, position] = values
-        scores = margins(rows)[:, 0]
-        nearest = IsotonicRegression(increasing=is_increasing)
-        found = nearest.fit_transform(values, scores[1:] - scores[0], sample_weight=weights)
-        # The means of the regression may be out of order by a rounding error.
-        in_order = np.maximum if is_increasing else np.minimum
-        effects = in_order.accumulate(np.asarray(found, dtype=np.float64))
-        curves.append((position, values, effects))
-    return tuple(curves)
-
-
-def split_rows(X: Any, curves: Sequence[Curve]) -> tuple[FloatArray, FloatArray]:
-    """Return rows without the columns of curves, and the sum of the effects of these columns.
-
-    A column that is left out is set to zero, like a missing entry.
-    """
-    rows = np.array(X.toarray() if sparse.issparse(X) else X, dtype=np.float64)
-    total = np.zeros(len(rows))
-    for position, values, effects in curves:
-        total += _interpolated(rows[:, position], values, effects)
-        rows[:, position] = 0.0
-    return rows, total
-
-
-def _interpolated(at: FloatArray, values: FloatArray, effects: FloatArray) -> FloatArray:
-    """Interpolate a monotone curve: no step of the result is against it, in floating point too."""
-    place = np.clip(np.searchsorted(values, at, "right"), 1, len(values) - 1)
-    low, high = effects[place - 1], effects[place]
-    share = (at - values[place - 1]) / (values[place] - values[place - 1])
-    found = low + np.clip(share, 0.0, 1.0) * (high - low)
-    return np.clip(found, np.minimum(low, high), np.maximum(low, high))
-
-
-# Number of rows whose terms are in memory at a time.
-_SUMMED_ROWS = 4096
-
-
-def sums_of_terms(features: Any, coefficients: FloatArray) -> FloatArray:
-    """Return the score of each row, summed in an order that depends on nothing but its length.
-
-    Equal rows have equal sums, wherever they are in a table; a product of matrices may round a row
-    by its place.
-    """
-    out = np.empty(features.shape[0])
-    for lo in range(0, len(out), _SUMMED_ROWS):
-        rows = slice(lo, min(lo + _SUMMED_ROWS, len(out)))
-        np.add.reduce(np.ascontiguousarray(features[rows] * coefficients), axis=1, out=out[rows])
-    return out

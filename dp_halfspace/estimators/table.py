@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Mapping
-from copy import copy
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -49,7 +47,6 @@ from dp_halfspace.engine.scales import (
 from dp_halfspace.estimators._choose import plan_kernel_training
 from dp_halfspace.estimators._kernel_features import PURE_MOST, n_terms
 from dp_halfspace.estimators._operating_point import plan_threshold, read_target
-from dp_halfspace.estimators._options import read_directions
 from dp_halfspace.estimators._rare_tables import (
     COUNT_SHARE,
     LIMIT,
@@ -84,9 +81,6 @@ from dp_halfspace.privacy.randomness import public_generator
 from dp_halfspace.privacy.record import PrivacyRecord
 from dp_halfspace.projection import AdditiveMap
 from dp_halfspace.selection.rule import DIRECTIONS_PAY, STEPS_PAY
-
-if TYPE_CHECKING:
-    from typing_extensions import Self
 
 # Number of bytes of encoded rows in chunks that are kept between passes, because encoding takes
 # longer than a step.
@@ -577,57 +571,6 @@ class PrivateTableClassifier(PrivateClassifier):
         if self.threshold_ is None:
             return super()._labels(scores)
         return np.asarray(self.classes_[(scores >= self.threshold_.log_odds).astype(np.intp)])
-
-    def with_monotone(self, monotone: Mapping[str, str]) -> Self:
-        """Return a copy whose score rises, or falls, with single columns; it costs nothing.
-
-        Parameters
-        ----------
-        monotone : dict
-            PUBLIC knowledge: name of a column of numbers or dates to ``"increasing"`` or
-            ``"decreasing"``. Columns without names are ``"0"``, ``"1"``, ...
-
-        Returns
-        -------
-        PrivateTableClassifier
-            A fitted copy in which the curves of these columns are the nearest monotone ones, by
-            isotonic regression of the released curves. If two rows agree in all other columns,
-            their scores are in order, exactly.
-
-        Raises
-        ------
-        ValueError
-            If the model is no sum of curves (``features="additive"`` or ``"linear"``), has more
-            than two classes, or a column or a direction is unknown.
-
-        Notes
-        -----
-        **Privacy.** Post-processing of released coefficients; ``privacy_`` is that of the model.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> from dp_halfspace import PrivateTableClassifier
-        >>> X = np.random.default_rng(0).uniform(20, 90, size=(3000, 1))
-        >>> model = PrivateTableClassifier(
-        ...     schema={"0": [0, 120]}, classes=[False, True], features="additive"
-        ... ).fit(X, X[:, 0] > 50)
-        >>> scores = model.with_monotone({"0": "increasing"}).decision_function([[30], [50], [70]])
-        >>> bool((np.diff(scores) >= 0).all())
-        True
-        """
-        check_is_fitted(self)
-        numbers = [column.name for column in self.encoding_.numbers]
-        directions = read_directions(monotone, numbers)
-        if not isinstance(self.model_, PrivateKernelClassifier):
-            raise ValueError(
-                "with_monotone needs a score that is a sum of curves, and the model "
-                "of a small table or of a rare class is one selected classifier: use "
-                'features="additive" or "linear"'
-            )
-        changed = copy(self)
-        changed.model_ = self.model_._with_curves(directions)
-        return changed
 
     def _why_no_probabilities(self) -> str:
         return "" if self.probability else "probabilities need probability=True"
