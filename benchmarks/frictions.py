@@ -1,4 +1,4 @@
-"""Nineteen points at which a first user of a hospital table was stuck, each tried and measured.
+"""Eighteen points at which a first user of a hospital table was stuck, each tried and measured.
 
 ``python -m benchmarks.frictions [--only 5 9] [--fits 8] [--rows 200000]``. Tables are those of
 `benchmarks.hospital`; every line is printed as a row of a table of Markdown. What a version of the

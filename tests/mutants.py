@@ -726,7 +726,7 @@ MUTANTS = [
         ),
     ),
     *of(
-        "estimators/_crossing.py",
+        "model_selection/_crossing.py",
         "tests/model_selection/test_threshold.py",
         (
             "excess_of",
@@ -769,90 +769,6 @@ MUTANTS = [
         ),
     ),
     *of(
-        "estimators/_operating_point.py",
-        "tests/estimators/test_operating_point.py",
-        (
-            "plan_threshold",
-            "ExponentialChoice(1.0, part)",
-            "ExponentialChoice(0.5, part)",
-            "test_a_record_moves_utilities_by_one_at_most",
-        ),
-        (
-            "plan_threshold",
-            "DiscreteLaplaceNoise(3, counts.epsilon)",
-            "DiscreteLaplaceNoise(2, counts.epsilon)",
-            "test_a_record_moves_whole_counts_by_three_at_most",
-        ),
-        (
-            "plan_threshold",
-            'resolved_delta("auto", n_records)',
-            "n_records**-2.0",
-            "test_a_plan_costs_what_it_takes_and_leaves_the_rest",
-        ),
-        (
-            "plan_threshold",
-            "mu_beside(part, budget.epsilon, budget.delta)",
-            "budget.mu",
-            "test_a_plan_costs_what_it_takes_and_leaves_the_rest",
-        ),
-        (
-            "_counts_above",
-            "people.weights_for(COUNT_GRID)",
-            "np.ones(people.counts.sum())",
-            "test_a_person_or_a_weighted_record_moves_them_by_no_more",
-        ),
-        (
-            "ThresholdReleases._warning_of_share",
-            "share < _NEARLY_EVERY",
-            "share < 2.0",
-            "test_a_recall_that_takes_nearly_every_row_is_announced",
-        ),
-        (
-            "_counts_above",
-            "np.floor(record_weights * _WEIGHT_GRID) / _WEIGHT_GRID",
-            "record_weights",
-            "test_sums_of_weights_and_their_factors_are_exact",
-        ),
-        (
-            "plan_threshold",
-            "math.sqrt(3.0) * UP",
-            "UP",
-            "test_a_record_moves_utilities_by_one_at_most",
-        ),
-    ),
-    *of(
-        "estimators/_operating_point.py",
-        "tests/test_functions_of_releases.py",
-        (
-            "ThresholdReleases.run",
-            "self._warning(counted,",
-            "self._warning(above[1, -1],",
-            "test_a_threshold_follows_from_the_choice",
-        ),
-        (
-            "ThresholdReleases.run",
-            "max(among, 1.0)",
-            "max(above[1, -1], 1.0)",
-            "test_a_threshold_follows_from_the_choice",
-        ),
-        (
-            "ThresholdReleases.run",
-            "float(counts.sum())",
-            "float(record_weights.sum())",
-            "test_a_threshold_of_weighted_records_follows_from_the_choice",
-        ),
-    ),
-    *of(
-        "estimators/_operating_point.py",
-        "tests/test_persons.py",
-        (
-            "score_counts",
-            "if people is None else people.weights",
-            "",
-            "test_a_person_moves_a_statistic_of_columns_like_a_record",
-        ),
-    ),
-    *of(
         "papers/training.py",
         "tests/estimators/test_sample_weight.py",
         (
@@ -860,16 +776,6 @@ MUTANTS = [
             'solver == "objective_perturbation"',
             "True",
             "test_what_is_not_proved_is_refused_before_it_pays",
-        ),
-    ),
-    *of(
-        "estimators/_table_plans.py",
-        "tests/test_functions_of_releases.py",
-        (
-            "_odds_of_all",
-            "data.people is None",
-            "True",
-            "test_a_row_is_computed_where_its_person_stands",
         ),
     ),
     *of(

@@ -45,7 +45,6 @@ from dp_halfspace.engine.scales import (
     linear_counts,
     octave_counts,
 )
-from dp_halfspace.estimators._operating_point import score_counts
 from dp_halfspace.estimators._ranking import threshold_grid, threshold_losses
 from dp_halfspace.exceptions import BudgetError
 from dp_halfspace.metrics import METRICS, private_score
@@ -125,9 +124,6 @@ CASES = {
     "fourier": PrivateKernelClassifier(epsilon=50.0, kernel="rbf", data_norm=1.0, n_components=16),
     "ranking": PrivateAUCClassifier(epsilon=50.0, threshold_share=0.3),
     "table": PrivateTableClassifier(epsilon=50.0),
-    "threshold": PrivateTableClassifier(
-        epsilon=50.0, features="linear", threshold={"false_positive_rate": 0.5}
-    ),
     "scaler": PrivateScaler(epsilon=50.0),
     **{metric: partial(scored, metric) for metric in METRICS},
     "all metrics": partial(scored, list(METRICS)),
@@ -171,7 +167,7 @@ def slow(*names):
 
 
 # Each is the only one to see a mistake of its own.
-OFTEN = ("units", "ranking", "table", "threshold", "scaler", "average_precision", "f1")
+OFTEN = ("units", "ranking", "table", "scaler", "average_precision", "f1")
 
 
 @pytest.mark.parametrize("name", [*OFTEN, *slow(*(name for name in CASES if name not in OFTEN))])
@@ -267,13 +263,11 @@ def changes(statistic, trials=150, d=3):
 ENDS = -np.ones(3), np.ones(3)
 UNITS = ColumnScales(np.full(3, 0.3), np.full(3, 0.7))
 STATISTICS = {
-    "scores": lambda X, people: score_counts(50 * X[:, 0], X[:, 1] > 0, people),
     "octaves": lambda X, people: octave_counts(X, people.weights),
     "cells": lambda X, people: linear_counts(X, range(3), ENDS, 8, people.weights),
     "moments": lambda X, people: clipped_moments(X, UNITS, people),
 }
 BOUNDS = {
-    "scores": (3, math.sqrt(3)),
     "octaves": (6, math.sqrt(6)),
     "cells": (6, math.sqrt(6)),
     "moments": (9, 2 * math.sqrt(3)),
@@ -291,7 +285,6 @@ def test_a_person_moves_a_statistic_of_columns_like_a_record(name):
 @pytest.mark.parametrize("name", STATISTICS)
 def test_planted_bug_rows_that_count_one_by_one_are_seen(name):
     plain = {
-        "scores": lambda X, _: score_counts(50 * X[:, 0], X[:, 1] > 0),
         "octaves": lambda X, _: octave_counts(X),
         "cells": lambda X, _: linear_counts(X, range(3), ENDS, 8),
         "moments": lambda X, _: clipped_moments(X, UNITS),

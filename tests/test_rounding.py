@@ -22,7 +22,6 @@ from dp_halfspace.estimators import (
     objective_perturbation,
     output_perturbation,
 )
-from dp_halfspace.estimators._operating_point import plan_threshold
 from dp_halfspace.ledger import cap
 from dp_halfspace.model_selection import _search_plan
 from dp_halfspace.model_selection._search_plan import score_sensitivity, scores_sensitivity
@@ -125,8 +124,6 @@ def raised_bounds():
     for n_classes, are_weighed, exact in ((2, False, 1), (2, True, SQRT(2)), (3, False, SQRT(2))):
         counts = count_noise(n_classes, gaussian, has_weights=are_weighed)
         yield "counts of classes", counts.sensitivity, exact, UP
-    plan, _ = plan_threshold(("recall", 0.9), 10**6, Budget.of(1.0, 1e-9))
-    yield "counts of scores", plan.noise.sensitivity, SQRT(3), UP
     scales = plan_column_scales(FEW, 7, gaussian)
     yield "counts of octaves", scales.octaves.sensitivity, SQRT(14), UP
     yield "moments of columns", scales.moments.sensitivity, 2 * SQRT(7), UP

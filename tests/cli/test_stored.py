@@ -73,15 +73,6 @@ def test_a_model_goes_through_skops(folder, capsys, features, more):
     assert main(["evaluate", "m.skops", "t.csv", "--target", "y", "--epsilon", "1"]) == 0
 
 
-def test_a_model_with_a_threshold_goes_through_skops(folder):
-    frame = pandas.read_csv("t.csv")
-    frame.assign(y=(frame["a"] > 6).astype(int)).to_csv("t.csv", index=False)
-    assert main([*FIT, "--threshold", "recall", "0.8", "--save", "m.skops"]) == 0
-    assert main(["predict", "m.skops", *PREDICT]) == 0
-    assert main(["card", "m.skops", "--out", "c.html"]) == 0
-    assert "a recall of 0.8" in Path("c.html").read_text()
-
-
 @pytest.mark.sampled(3)
 @pytest.mark.parametrize("epsilon", ["0.4", "0.8", "2"])
 @pytest.mark.parametrize("end", [8.9, 4.5])
