@@ -19,6 +19,7 @@ from dp_halfspace.data.validation import (
     arrow,
     call_silently,
     check_two_dimensional,
+    computed,
     is_arrow_table,
     is_foreign_array,
     refuse_foreign_arrays,
@@ -255,6 +256,14 @@ def read_column(column: Any) -> Stored:
     if _arrow_type(column) is not None:
         return _read_arrow(column.array.__arrow_array__() if hasattr(column, "array") else column)
     return _read_series(column)
+
+
+def column_of(name: str, values: Any) -> Stored:
+    """Return the cells of one column of numpy, pandas or Arrow, or of any other list."""
+    if not (hasattr(values, "iloc") or hasattr(values, "type")):
+        values = computed(name, values)
+        values = values if isinstance(values, np.ndarray) else as_cells(values)
+    return read_column(values)
 
 
 def _read_series(series: Any) -> Stored:

@@ -47,6 +47,7 @@ from dp_halfspace._sklearn_compat import (
 )
 from dp_halfspace.data.chunked_data import by_chunks, check_chunks
 from dp_halfspace.data.chunks import Chunks
+from dp_halfspace.data.owners import sort_training_data
 from dp_halfspace.data.record_weights import with_sample_weight
 from dp_halfspace.data.validation import (
     TrainingData,
@@ -54,7 +55,6 @@ from dp_halfspace.data.validation import (
     check_training_data,
     is_chunked,
     share_of_right,
-    sort_training_data,
 )
 from dp_halfspace.engine import probabilities
 from dp_halfspace.engine.plan import FitPlan, Fitted, PublicFacts
@@ -150,10 +150,10 @@ class PrivateClassifier(ClassifierMixin, SharedLedger, ABC):
         y : array-like of shape (n_samples,), or in chunks
             Labels from `classes`.
         groups : array-like of shape (n_samples,) or None, default=None
-            The person to whom each row belongs, as any hashable values. The unit of privacy is then
-            a person with all rows, each of which weighs one over their number; the number of people
-            is public, the number of rows of each person is not. ``docs/guide/persons.md`` lists the
-            estimators and parameters that protect people.
+            The person to whom each row belongs: texts, numbers or dates. The unit of privacy is
+            then a person with all rows, each of which weighs one over their number; the number of
+            people is public, the number of rows of each person is not. ``docs/guide/persons.md``
+            lists the estimators and parameters that protect people.
         sample_weight : array-like of shape (n_samples,) or None, default=None
             PRIVATE weight of each record in [0, 1], a part of the record. Whatever the weights, the
             noise is the same, so small ones cost accuracy: the largest should be near 1. From 20
