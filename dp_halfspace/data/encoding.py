@@ -3,7 +3,6 @@
 Numbers keep their units. Each category becomes a column, and strings are assigned to columns by a
 public hash. A value that is missing, unseen or of another type than its column becomes NaN or
 zeros. `CodedRows` stores such rows compactly: as a list of encoded categories, and positions in it.
-A long list of categories becomes few columns, so that the cost of a column is linear in its list.
 """
 
 from __future__ import annotations
@@ -22,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from dp_halfspace._arrays import FloatArray
 from dp_halfspace.data.cells import (
     canonical,
     category_of,
@@ -32,8 +32,8 @@ from dp_halfspace.data.cells import (
     text_of,
     truth_of,
 )
-from dp_halfspace.data.frame import LARGEST, FloatArray, Frame, Stored, read_column
-from dp_halfspace.data.schema import BOOLEAN, WIDEST_ENCODING, Column
+from dp_halfspace.data.frame import LARGEST, Frame, Stored, read_column
+from dp_halfspace.data.schema import BOOLEAN, Column
 
 # Number of columns of one string: two strings that share one of them still differ.
 _ONES = 3
@@ -45,8 +45,6 @@ _ALL_PLACES = 330
 _PAIR = math.sqrt(0.5)
 # Largest number of columns of a list of encoded categories that is stored with its zeros.
 _MOST_STORED = 64
-# Number of rows up to which a list is kept whole, whatever the number of cells.
-_MANY = 1024
 # A word: consecutive letters, digits and underscores of any alphabet.
 _WORD = re.compile(r"\w+")
 
@@ -87,7 +85,7 @@ class Encoding:
         if column.kind == "words":
             return column.n_columns
         size = len(column.categories)
-        return _ONES * _digit_base(size) if size > WIDEST_ENCODING else 1 if size == 2 else size
+        return 1 if size == 2 else size
 
     @property
     def length(self) -> float:
@@ -158,11 +156,7 @@ def read_numbers(cells: Stored, column: Column) -> FloatArray:
 
 
 def _encode_categories(cells: Stored, column: Column) -> Coded:
-    """Return a column for each category, or one column with both signs for two categories.
-
-    A category of a long list gets one column for each digit of its position in the list, so that no
-    two categories have the same columns, and neighbours in the list share some.
-    """
+    """Return a column for each category, or one column with both signs for two categories."""
     categories, decimal = column.categories, column.decimal
     if set(categories) == set(BOOLEAN):
         truth: dict[Any, int] = {text == BOOLEAN[1]: k for k, text in enumerate(categories)}
@@ -173,21 +167,7 @@ def _encode_categories(cells: Stored, column: Column) -> Coded:
     size = len(categories)
     if size == 2:
         return _code(np.array([[-_PAIR], [_PAIR], [0.0]]), codes)
-    if size <= WIDEST_ENCODING:
-        return _code(_table(np.arange(size)[:, None], size), codes)
-    base = _digit_base(size)
-    digits = np.column_stack(np.unravel_index(np.arange(size), (base,) * _ONES))
-    return _code(_table(digits + base * np.arange(_ONES), _ONES * base), codes)
-
-
-def _digit_base(size: int) -> int:
-    """Return the smallest number of values of a digit so that `_ONES` digits write `size` ones.
-
-    >>> _digit_base(1000), _digit_base(1001)
-    (10, 11)
-    """
-    base: int = round(size ** (1.0 / _ONES))
-    return base + int(base**_ONES < size)
+    return _code(_table(np.arange(size)[:, None], size), codes)
 
 
 def _table(columns: NDArray[Any], width: int) -> Any:
@@ -264,10 +244,6 @@ def _count_words(cells: Stored, column: Column) -> Coded:
 def _code(table: Any, places: NDArray[Any]) -> Coded:
     """Return a list of rows and positions in it; negative ones count from its end."""
     places = np.where(places < 0, places + table.shape[0], places)
-    if sparse.issparse(table) or table.shape[0] > max(len(places), _MANY):
-        # Rows of a long list that do not occur are left out.
-        used, places = np.unique(places, return_inverse=True)
-        table = table[used]
     return table, places.astype(np.int32)
 
 

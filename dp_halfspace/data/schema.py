@@ -28,7 +28,7 @@ _MISSING_RULES = ("indicator", "ignore")
 BOOLEAN = (FALSE, TRUE)
 # Default number of columns for the words of a column of strings.
 _N_WORD_COLUMNS = 64
-# Largest number of encoded columns of words, or of categories with a column of their own.
+# Largest number of encoded columns of words, or of categories, which have a column each.
 WIDEST_ENCODING = 2**12
 _RULES_OF_COLUMNS = (
     f"must be [low, high], a list of categories, one of {', '.join(_WORDS)}, or a mapping with "
@@ -124,29 +124,19 @@ def read_schema(schema: Any) -> tuple[dict[str, Any], Any]:
 
 
 def label_set(target: Any, y: Any) -> NDArray[Any] | None:
-    """Return the labels of a schema, as numbers if the labels of the records are numbers.
-
-    The type of these numbers is decided by the dtype of the labels or, if they are a list without a
-    dtype, by the schema.
-    """
+    """Return the labels of a schema, as numbers if the labels of the records are numbers."""
     if target is None:
         return None
     labels = np.asarray(target)
     values = y.sample if isinstance(y, Chunks) else y
-    is_list = isinstance(values, list | tuple)
     dtype = values.dtype if is_chunked(values) else getattr(array_or_none(values), "dtype", None)
-    if labels.dtype.kind == "U" and dtype is not None and dtype.kind in "iuf":
-        try:
-            numbers = labels.astype(np.float64)
-        except ValueError:
-            raise ValueError("target of schema lists strings, but y contains numbers") from None
-        if is_list:
-            dtype = np.dtype(np.int64 if (numbers == np.rint(numbers)).all() else np.float64)
-        with np.errstate(invalid="ignore"):
-            found = numbers.astype(dtype)
-        # A whole number of few bits may not be the label that the schema states.
-        return numbers if dtype.kind in "iu" and (found != numbers).any() else found
-    return labels
+    if labels.dtype.kind != "U" or dtype is None or dtype.kind not in "iuf":
+        return labels
+    try:
+        numbers = labels.astype(np.float64)
+    except ValueError:
+        raise ValueError("target of schema lists strings, but y contains numbers") from None
+    return numbers.astype(np.int64) if (numbers == np.rint(numbers)).all() else numbers
 
 
 def resolved_columns(frame: Frame, rules: Mapping[str, Any]) -> tuple[Column, ...]:
@@ -353,6 +343,11 @@ def _number(end: Any) -> float:
 
 
 def _category_column(name: str, values: list[Any], refusal: str) -> Column:
+    if len(values) > WIDEST_ENCODING:
+        raise ValueError(
+            f"schema of the column {name!r} lists {len(values)} categories, and at most "
+            f"{WIDEST_ENCODING} get a column each: state 'text', which needs no list"
+        )
     categories = tuple(category_of(value) for value in values)
     if not categories or None in categories or len(set(categories)) < len(categories):
         raise ValueError(

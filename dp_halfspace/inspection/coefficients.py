@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
+from dp_halfspace._arrays import FloatArray
 from dp_halfspace._sklearn_compat import column_names
-from dp_halfspace.data.frame import FloatArray
 from dp_halfspace.preprocessing.scalers import CellScaler, ColumnScaler
 
 

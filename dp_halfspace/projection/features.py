@@ -18,13 +18,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import fft, sparse
 
+from dp_halfspace._arrays import FloatArray, SingleArray
 from dp_halfspace._memory import NUMBER_BYTES, refuse_beyond_memory
 from dp_halfspace._params import checked_size
 from dp_halfspace.projection.linear import (
-    FloatArray,
     LinearMap,
     RowMap,
-    SingleArray,
     checked_features,
     row_blocks,
     to_dense,

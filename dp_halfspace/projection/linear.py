@@ -11,19 +11,17 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeAlias, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 from scipy.linalg import hadamard
 
+from dp_halfspace._arrays import FloatArray
 from dp_halfspace._memory import refuse_beyond_memory
 from dp_halfspace._params import checked_size, require
 from dp_halfspace.data.sparse_rows import checked_csr
-
-FloatArray: TypeAlias = NDArray[np.float64]
-SingleArray: TypeAlias = NDArray[np.float32]
 
 # Number of rows of a sparse block.
 _SPARSE_ROWS = 8192

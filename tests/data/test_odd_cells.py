@@ -256,8 +256,6 @@ def test_types_of_single_labels_do_not_decide_the_type_of_all(odd):
     found = label_set(["0", "1"], [0, 1, odd])
     assert (found.dtype, found.tolist()) == (np.int64, [0, 1])
     assert label_set(["0.5", "1"], [0.5, 1, odd]).tolist() == [0.5, 1.0]
-    # An array has one, which is public.
-    assert label_set(["0", "1"], np.array([0.0, 1.0])).dtype == np.float64
 
 
 def test_a_text_does_not_turn_all_labels_of_a_list_into_texts():
@@ -292,7 +290,7 @@ def test_how_one_row_is_stored_does_not_decide_how_others_are_read(row):
     assert [list(column) for column in found.columns] == [[1.0, 2.0, 3.0], ["a", "b", "c"]]
 
 
-@pytest.mark.parametrize("row", ["ab", {1: 2, 3: 4}, {1, 2}, 5, None, np.ones((2, 2))])
+@pytest.mark.parametrize("row", ["ab", {1: 2, 3: 4}, {1, 2}, 5, None])
 def test_what_is_no_row_of_cells_is_refused(row):
     with pytest.raises(ValueError, match="X must be two-dimensional"):
         read_frame([[1.0, "a"], row])
@@ -317,15 +315,9 @@ class LoudRow:
 def test_what_a_row_of_another_library_says_is_not_shown():
     found = silently(read_frame, [[1.0, "a"], LoudRow(fails=False)])
     assert [list(column) for column in found.columns] == [[1.0, 2.0], ["a", "b"]]
-    with pytest.raises(ValueError, match=r"^X could not be read") as caught:
+    with pytest.raises(ValueError, match=r"^X must be two-dimensional: one of its rows") as caught:
         silently(read_frame, [[1.0, "a"], LoudRow(fails=True)])
     assert caught.value.__context__ is None
-
-
-def test_planted_rows_that_are_read_by_the_type_of_all_of_them_are_seen(monkeypatch):
-    monkeypatch.setattr(frames, "_is_row", lambda row: isinstance(row, list | tuple))
-    with pytest.raises((AssertionError, ValueError)):
-        test_how_one_row_is_stored_does_not_decide_how_others_are_read(AN_ARRAY)
 
 
 @pytest.mark.parametrize("long", [10**450, "1" * 500, Decimal(10) ** 450])
@@ -340,7 +332,7 @@ def test_ids_of_more_digits_than_can_be_written_are_refused(long):
 def test_odd_ids_and_weights_are_refused_without_a_message_of_a_library(name, given):
     model = AdaptiveMarginClassifier(classes=[0, 1], data_norm=1.0, solver="noisy_gd")
     own = {given: label_column(REFUSED[name])}
-    said = "contains a value that names no" if given == "groups" else "must be one-dimensional"
+    said = "contains " + ("a value that names no" if given == "groups" else "what is no number")
     with pytest.raises(ValueError, match=f"^{given} {said}") as caught:
         silently(partial(model.plan, NUMBERS[:20], [0, 1] * 10, **own))
     assert caught.value.__context__ is None
@@ -348,7 +340,7 @@ def test_odd_ids_and_weights_are_refused_without_a_message_of_a_library(name, gi
 
 def test_a_weight_that_would_warn_is_no_number():
     data = TrainingData(NUMBERS[:20], None, None, None)
-    with pytest.raises(ValueError, match=r"^sample_weight must be one-dimensional"):
+    with pytest.raises(ValueError, match=r"^sample_weight contains what is no number"):
         silently(with_sample_weight, data, label_column(Loud()))
 
 
@@ -479,9 +471,8 @@ def test_weights_among_objects_are_read_one_by_one():
     data = TrainingData(NUMBERS[:20], None, None, None)
     given = np.array([0.5] * 19 + [Decimal("0.25")], dtype=object)
     assert with_sample_weight(data, given).weights.tolist() == [0.5] * 19 + [0.25]
-    refused = {"missing value": (None, pd.NA, np.nan), "one-dimensional": ("0.5", b"0.5")}
-    for message, odd in ((message, odd) for message, odds in refused.items() for odd in odds):
-        with pytest.raises(ValueError, match=message) as caught:
+    for odd in (None, pd.NA, np.nan, "word", b"1.5"):
+        with pytest.raises(ValueError, match="what is no number") as caught:
             with_sample_weight(data, np.array([*given[:-1], odd], dtype=object))
         assert caught.value.__context__ is None
 
