@@ -2972,7 +2972,7 @@ MUTANTS = [
         ),
     ),
     *of(
-        "estimators/_options.py",
+        "estimators/output_perturbation.py",
         "tests/estimators/test_robust_options.py",
         (
             "planned_attack",

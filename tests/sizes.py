@@ -136,9 +136,6 @@ REFUSED: dict[str, Callable[[Book], Any]] = {
     "a projection of 10^6 columns": lambda book: fitted(
         dp.AdaptiveMarginClassifier, book, wide(), margin=0.1, projection="rademacher"
     ),
-    "a projection of all rows": lambda book: dp.ObjectivePerturbationClassifier(
-        **TWO, projection="rademacher", n_components=2000, ledger=book
-    ).fit(sparse.csr_array((200_000, 10**5)), np.arange(200_000) % 2),
     "a projection of all rows for steps": lambda book: dp.AdaptiveMarginClassifier(
         **TWO, projection="rademacher", n_components=2000, ledger=book
     ).fit(sparse.csr_array((200_000, 10**5)), np.arange(200_000) % 2),

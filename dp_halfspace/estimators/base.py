@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, cast
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
-from scipy.special import expit, log_expit, log_softmax, softmax
+from scipy.special import log_expit, log_softmax
 from sklearn.base import ClassifierMixin
 from sklearn.utils import Tags
 from sklearn.utils.metaestimators import available_if
@@ -458,7 +458,7 @@ class PrivateClassifier(ClassifierMixin, SharedLedger, ABC):
         AttributeError
             If the scores of the model are no log odds; the message says what to use.
         """
-        return self._predicted(X, self._probabilities)
+        return self._predicted(X, lambda scores: np.exp(self._log_probabilities(scores)))
 
     @available_if(_has_probabilities)
     @by_chunks
@@ -484,12 +484,6 @@ class PrivateClassifier(ClassifierMixin, SharedLedger, ABC):
             "AdaptiveMarginClassifier or PrivateTableClassifier, whose probabilities follow from "
             "the scores, or decision_function for the scores"
         )
-
-    def _probabilities(self, scores: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Convert log odds of the second class, or scores of all classes."""
-        if scores.ndim == 1:
-            return np.column_stack([expit(-scores), expit(scores)])
-        return np.asarray(softmax(scores, axis=1))
 
     def _log_probabilities(self, scores: NDArray[np.float64]) -> NDArray[np.float64]:
         """Convert log odds of the second class, or scores of all classes, to logarithms."""
@@ -698,9 +692,6 @@ class DefaultStepsClassifier(PrivateLinearClassifier):
             "algorithm (margin, solver, selection or delta=0), or a public model was kept. Use "
             "decision_function"
         )
-
-    def _probabilities(self, scores: NDArray[np.float64]) -> NDArray[np.float64]:
-        return np.exp(self._log_probabilities(scores))
 
     def _log_probabilities(self, scores: NDArray[np.float64]) -> NDArray[np.float64]:
         if hasattr(self, "certainty_"):

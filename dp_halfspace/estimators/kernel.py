@@ -26,7 +26,6 @@ from dp_halfspace.estimators._kernel_features import (
     project_features,
     relative_scale,
 )
-from dp_halfspace.estimators._options import warn_of_projection
 from dp_halfspace.estimators._small_tables import plan_small_fit
 from dp_halfspace.estimators._wrapped_plans import plan_rows
 from dp_halfspace.estimators.base import DefaultStepsClassifier, has_defaults
@@ -383,17 +382,9 @@ class PrivateKernelClassifier(DefaultStepsClassifier):
             size += size % 2 if self.kernel != "polynomial" else 0
             _refuse_features(size, facts)
             drawn = self._drawn_kernel(facts, scale, size, np.random.default_rng(seed))
-        behind = project_features(
+        return project_features(
             drawn, self.projection, self._margin(), facts.n_privacy_units, seed + 1
         )
-        warn_of_projection(
-            self.projection,
-            None if behind is drawn else behind.n_components,
-            n_columns=drawn.n_components,
-            n_samples=facts.n_privacy_units,
-            margin=self._margin(),
-        )
-        return behind
 
     def _drawn_kernel(
         self, facts: PublicFacts, scale: float | None, size: int, rng: np.random.Generator

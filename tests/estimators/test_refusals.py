@@ -33,7 +33,7 @@ COMMON = [
 ]
 RADIUS = "adversary_radius .* less than data_norm"
 ADVERSARY = [
-    *(({"adversary_radius": v}, "adversary_radius must be 0, or") for v in (-0.1, NAN, INF)),
+    *(({"adversary_radius": v}, "'adversary_radius' parameter") for v in (-0.1, NAN, INF)),
     ({"adversary_radius": 1.0}, RADIUS),
     ({"adversary_radius": 3.0, "adversary_norm": "inf"}, RADIUS),
     ({"adversary_radius": 0.3, "data_norm": 0.2}, RADIUS),
@@ -62,14 +62,12 @@ OWN = {
     ],
     "ObjectivePerturbationClassifier": [
         ({"rows": "clipped", "preconditioner": True}, "preconditioner"),
-        ({"rows": "clipped", "projection": "hadamard"}, "projection"),
         ({"epsilon": 1e-3, "preconditioner": True}, "preconditioner"),
         ({"loss": "hinge"}, "loss"),
     ],
     "OutputPerturbationClassifier": [
         *ADVERSARY,
-        ({"tilt": -1.0}, "tilt must be 0, or .* not a convex problem"),
-        *(({"tilt": v}, "tilt must be 0, or") for v in (NAN, INF)),
+        *(({"tilt": v}, "'tilt' parameter") for v in (-1.0, NAN, INF)),
         ({**ATTACKED, "loss": "squared"}, "adversary_radius needs a loss .*'squared'"),
         *(
             ({"preconditioner": True, **v}, "preconditioner=True needs delta > 0, tilt=0")
