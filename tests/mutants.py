@@ -2353,15 +2353,9 @@ MUTANTS = [
         "data/sparse_rows.py",
         "tests/data/test_sparse_rows.py",
         (
-            "_are_below",
-            "int(unsigned.max()) < limit",
-            "int(unsigned.max()) <= limit",
-            "test_invalid_indices_are_refused_by_every_reader",
-        ),
-        (
-            "_check_compressed",
-            "or (ends[1:] < ends[:-1]).any()",
-            "",
+            "_as_csr",
+            'X.indptr.dtype.kind == X.indices.dtype.kind == "i"',
+            'X.indptr.dtype.kind == "i"',
             "test_invalid_indices_are_refused_by_every_reader",
         ),
     ),
@@ -3290,29 +3284,9 @@ MUTANTS = [
         "tests/estimators/test_table.py",
         (
             "TableFit.events",
-            "*self.inner.events, *(",
-            "*(),*(",
+            "self.inner.events",
+            "self.inner.events[1:]",
             "test_one_record_says_all_that_was_spent",
-        ),
-    ),
-    *of(
-        "estimators/_table_plans.py",
-        "tests/test_persons.py",
-        (
-            "TableFit.run",
-            "people=data.people",
-            "people=None",
-            "test_every_query_moves_by_its_sensitivity_at_most_whatever_rows_people_have",
-        ),
-    ),
-    *of(
-        "estimators/_table_plans.py",
-        "tests/estimators/test_operating_point.py",
-        (
-            "TableFit.run",
-            "relative_weights(fitted.population or self.class_weights)",
-            "np.array(fitted.population or self.class_weights)",
-            "test_large_weights_of_classes_do_not_move_the_threshold_of_a_table_further",
         ),
     ),
     *of(
