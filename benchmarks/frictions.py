@@ -374,8 +374,7 @@ def small_things(fits: int, folder: Path) -> str:
     model = quiet(lambda: table_model(3.0).fit(table, outcome))
     gone = caught(lambda: model.predict(table.drop(columns=["age", "ward"])))
     return (
-        f"categories of a dtype: {'said' if 'categories of the dtype' in ward else 'silence'}; "
-        f"*{gone}*"
+        f"categories of a dtype: {'said' if 'texts or categories' in ward else 'silence'}; *{gone}*"
     )
 
 

@@ -18,10 +18,7 @@ from dp_halfspace._rounding import DOWN, FAR_DOWN, FAR_UP, UP, WIDE_DOWN
 from dp_halfspace.engine.counts import count_noise
 from dp_halfspace.engine.moment import moment_noise
 from dp_halfspace.engine.scales import plan_column_scales
-from dp_halfspace.estimators import (
-    objective_perturbation,
-    output_perturbation,
-)
+from dp_halfspace.estimators import _centred
 from dp_halfspace.ledger import cap
 from dp_halfspace.model_selection import _search_plan
 from dp_halfspace.model_selection._search_plan import score_sensitivity, scores_sensitivity
@@ -344,8 +341,8 @@ PERTURBED = ObjectivePerturbationClassifier(rows="clipped", **OF_ROWS)
 @pytest.mark.parametrize(
     ("module", "name", "stated"),
     [
-        (output_perturbation, "UP", lambda: releases_of(NOISY)[0].sensitivity),
-        (objective_perturbation, "UP", lambda: releases_of(PERTURBED)[0].change),
+        (_centred, "UP", lambda: releases_of(NOISY)[0].sensitivity),
+        (_centred, "UP", lambda: releases_of(PERTURBED)[0].change),
         (losses, "FAR_UP", lambda: softmax_diameter.__wrapped__(4, 5.0)),
         (pair_risk, "FAR_UP", lambda: PAIRS.log_ratio(0.3)),
         (_search_plan, "UP", lambda: gaussian_search().events[0].mu),

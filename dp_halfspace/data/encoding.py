@@ -43,8 +43,6 @@ _CHOICES = 10
 _ALL_PLACES = 330
 # Absolute entry of two categories in one column, whose distance is then that with two columns.
 _PAIR = math.sqrt(0.5)
-# Largest number of columns of a list of encoded categories that is stored with its zeros.
-_MOST_STORED = 64
 # A word: consecutive letters, digits and underscores of any alphabet.
 _WORD = re.compile(r"\w+")
 
@@ -166,7 +164,7 @@ def _encode_categories(cells: Stored, column: Column) -> Coded:
         codes = cells.read(lambda cell: _find_category(category_of(cell, decimal), place), np.intp)
     size = len(categories)
     if size == 2:
-        return _code(np.array([[-_PAIR], [_PAIR], [0.0]]), codes)
+        return _code(sparse.csr_array([[-_PAIR], [_PAIR], [0.0]]), codes)
     return _code(_table(np.arange(size)[:, None], size), codes)
 
 
@@ -175,13 +173,7 @@ def _table(columns: NDArray[Any], width: int) -> Any:
     n_rows, n_entries = columns.shape
     ends = np.append(np.arange(n_rows + 1), n_rows) * n_entries
     values = np.full(columns.size, 1.0 / math.sqrt(n_entries))
-    return _stored((values, columns.ravel(), ends), (n_rows + 1, width))
-
-
-def _stored(arrays: tuple[Any, Any, Any], shape: tuple[int, int]) -> Any:
-    """Return the rows of a list as an array, or as a CSR matrix if they are long."""
-    table = sparse.csr_array(arrays, shape=shape)
-    return table.toarray() if shape[1] <= _MOST_STORED else table
+    return sparse.csr_array((values, columns.ravel(), ends), shape=(n_rows + 1, width))
 
 
 def _find_category(text: str | None, place: dict[str, int]) -> int:
@@ -212,10 +204,10 @@ def _hash_text(text: str | None, choices: int) -> int:
 
 
 @functools.lru_cache(maxsize=_CHOICES)
-def _hashed_rows(choices: int) -> FloatArray:
+def _hashed_rows(choices: int) -> Any:
     """Return the rows of all hashes, and a row of zeros for a missing string."""
     digits = np.column_stack(np.unravel_index(np.arange(choices**_ONES), (choices,) * _ONES))
-    return np.asarray(_table(digits + choices * np.arange(_ONES), _ONES * choices))
+    return _table(digits + choices * np.arange(_ONES), _ONES * choices)
 
 
 def _count_words(cells: Stored, column: Column) -> Coded:
@@ -238,7 +230,7 @@ def _count_words(cells: Stored, column: Column) -> Coded:
         values += [count / max(1.0, norm) for count in counts.values()]
         ends.append(len(columns))
     arrays = (np.array(values, dtype=np.float64), np.array(columns, dtype=np.intp), np.array(ends))
-    return _code(_stored(arrays, (len(raw), column.n_columns)), places)
+    return _code(sparse.csr_array(arrays, shape=(len(raw), column.n_columns)), places)
 
 
 def _code(table: Any, places: NDArray[Any]) -> Coded:
@@ -253,7 +245,7 @@ def _place_of_word(word: str, n_columns: int) -> int:
     return int.from_bytes(digest, "little") % n_columns
 
 
-# An array or a CSR matrix, and positions of its rows.
+# A CSR matrix, and positions of its rows.
 Coded: TypeAlias = tuple[Any, NDArray[np.int32]]
 
 
@@ -280,7 +272,7 @@ class CodedRows:
     def arrays(self) -> tuple[NDArray[Any], ...]:
         """All arrays that determine the rows."""
         tables = [table for table, _ in self.blocks]
-        parts = [(t.data, t.indices, t.indptr) if sparse.issparse(t) else (t,) for t in tables]
+        parts = [(table.data, table.indices, table.indptr) for table in tables]
         return (self.numbers, *chain(*parts), *(places for _, places in self.blocks))
 
     def dense(self, kind: type) -> NDArray[Any]:
@@ -290,20 +282,13 @@ class CodedRows:
         rows[:, :last] = self.numbers
         for table, places in self.blocks:
             first, last = last, last + table.shape[1]
-            rows[:, first:last] = _rows_of(table, places)
+            rows[:, first:last] = table[places].toarray()
         return rows
 
 
 def written_out(rows: Any) -> NDArray[Any]:
     """Return rows, which may be coded, as an array of the type of their numbers."""
     return rows.dense(rows.numbers.dtype.type) if isinstance(rows, CodedRows) else rows
-
-
-def _rows_of(table: Any, places: NDArray[np.int32]) -> NDArray[Any]:
-    """Return rows of a list of encoded categories as an array."""
-    if sparse.issparse(table):
-        return np.asarray(table[places].toarray())
-    return np.asarray(table.take(places, axis=0))
 
 
 def numbers_of(rows: Any) -> NDArray[Any]:

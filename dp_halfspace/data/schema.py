@@ -53,7 +53,6 @@ _BORDER = re.compile(r"[^0-9A-Za-z]+|(?<=[a-z0-9])(?=[A-Z])")
 # Between two formats of dates, of which a user is to choose one.
 CHOICE = " or "
 _SOURCE_DTYPE = "by the dtype of the column"
-_BY_CATEGORIES = "by the dtype of the column; its categories are not public unless stated"
 _BY_LIST = "as in all lists of rows"
 
 
@@ -160,9 +159,7 @@ def resolved_columns(frame: Frame, rules: Mapping[str, Any]) -> tuple[Column, ..
         if rules.get(name) is not None:
             columns.append(_read_rule(name, rules[name]))
         elif frame.has_dtypes:
-            has_categories = hasattr(getattr(values, "dtype", None), "categories")
-            source = _BY_CATEGORIES if has_categories else _SOURCE_DTYPE
-            columns.append(_column(name, kind_of(values), source=source))
+            columns.append(_column(name, kind_of(values), source=_SOURCE_DTYPE))
         else:
             columns.append(_column(name, "number", source=_BY_LIST))
     return tuple(columns)
@@ -174,28 +171,21 @@ def unstated_kinds(columns: Sequence[Column]) -> str:
     if not unstated:
         return ""
     some = _some(f"{column.name!r}: {word_of(column)}" for column in unstated)
-    said = [f"schema does not state what {len(unstated)} of {len(columns)} columns hold ({some}): "]
+    how = (
+        "it is taken from the dtypes of the table and declared public. A reader that infers dtypes "
+        "lets one record change them, which the guarantee does not cover"
+    )
     if unstated[0].source == _BY_LIST:
-        said[0] += "a list of rows has no dtypes, so it is read as numbers"
-    else:
-        said[0] += "it is taken from the dtypes of the table and declared public"
-        said.append(
-            "A reader that infers dtypes lets one record change them, which the guarantee does not "
-            "cover"
-        )
-    listed = [repr(column.name) for column in unstated if column.source == _BY_CATEGORIES]
-    if listed:
-        said.append(
-            f"The categories of the dtype of {_some(listed)} may have been found by a reader, so "
-            "they are treated as private and read as text: list them in the schema if they are "
-            f"public, schema={{{listed[0]}: ['A', 'B']}}"
-        )
+        how = "a list of rows has no dtypes, so it is read as numbers"
+    said = [
+        f"schema does not state what {len(unstated)} of {len(columns)} columns hold ({some}): {how}"
+    ]
     texts = [repr(c.name) for c in unstated if c.source == _SOURCE_DTYPE and c.kind == "text"]
     if texts:
         said.append(
-            f"The cells of {_some(texts)} are stored as objects or texts, so they are read as "
-            f"text, even if they are numbers: state schema={{{texts[0]}: 'number'}}, or 'date' or "
-            "'boolean', to read each cell as such"
+            f"The cells of {_some(texts)} are stored as objects, texts or categories, so they are "
+            f"read as text, even if they are numbers: state schema={{{texts[0]}: 'number'}}, or "
+            "'date', 'boolean' or a list of categories, to read each cell as such"
         )
     said.append(
         f"State every column, for example schema={{{unstated[0].name!r}: "

@@ -9,7 +9,6 @@ from numbers import Real
 from typing import Any, ClassVar
 
 from dp_halfspace._params import public_number
-from dp_halfspace._rounding import UP
 from dp_halfspace._sklearn_compat import Interval, StrOptions
 from dp_halfspace.engine.linear import WIDEST
 from dp_halfspace.engine.plan import FitPlan, PublicFacts, refuse_projected_rows
@@ -18,12 +17,12 @@ from dp_halfspace.estimators._centred import (
     CentredFit,
     ClippedFit,
     RowsRead,
+    clipped_risk,
     plan_centred_objective,
 )
 from dp_halfspace.estimators._wrapped_plans import plan_rows
 from dp_halfspace.estimators.base import PrivateLinearClassifier
 from dp_halfspace.optim.losses import Loss, get_loss
-from dp_halfspace.optim.risks import empirical_risk
 from dp_halfspace.optim.solvers import OPTIMIZERS
 from dp_halfspace.papers.objective import plan_objective
 from dp_halfspace.papers.output import objective_ridge
@@ -31,7 +30,6 @@ from dp_halfspace.papers.stochastic import STOCHASTIC, minimiser_of
 from dp_halfspace.privacy.budget import Budget
 from dp_halfspace.privacy.randomness import public_generator
 from dp_halfspace.projection import draw_projection
-from dp_halfspace.rows.blocks import block_size
 
 _SMOOTH_LOSSES = ("logistic", "shifted_logistic", "huber_hinge", "smoothed_hinge")
 # Guess for clipped rows of the norm of good coefficients, in units of 1 / data_norm, and of the
@@ -242,16 +240,8 @@ class ObjectivePerturbationClassifier(PrivateLinearClassifier):
         parameters: Mapping[str, Any],
     ) -> ClippedFit:
         """Plan a fit of clipped rows, as published."""
-        constant, norm, sizes = self._constant_column(), facts.data_norm, facts.n_privacy_units
-        risk = empirical_risk(
-            loss,
-            sizes,
-            facts.n_features + (constant is not None),
-            facts.n_classes,
-            row_norm=math.hypot(norm, constant or 0.0) * UP,
-            block_rows=block_size(sizes, facts.n_features, is_sparse=facts.is_sparse),
-            max_weight=max(facts.class_weights),
-        )
+        constant, norm = self._constant_column(), facts.data_norm
+        risk = clipped_risk(facts, loss, constant)
         epsilon, delta = budget.epsilon, budget.delta
         if ridge is None:
             guess = _SCORE_GUESS * math.hypot(1.0 / norm, 1.0 / constant if constant else 0.0)

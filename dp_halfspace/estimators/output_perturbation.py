@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, replace
 from numbers import Real
 from typing import Any, ClassVar, Literal
@@ -12,13 +11,13 @@ from numpy.typing import NDArray
 from scipy.special import log_expit
 
 from dp_halfspace._params import public_number
-from dp_halfspace._rounding import UP
 from dp_halfspace._sklearn_compat import Interval, Options, StrOptions
 from dp_halfspace.engine.plan import FitPlan, PublicFacts
 from dp_halfspace.estimators._centred import (
     CentredFit,
     ClippedFit,
     RowsRead,
+    clipped_risk,
     plan_centred_output,
 )
 from dp_halfspace.estimators._wrapped_plans import plan_rows
@@ -26,12 +25,11 @@ from dp_halfspace.estimators.base import PrivateLinearClassifier
 from dp_halfspace.exceptions import warn_caller
 from dp_halfspace.optim.losses import Loss, get_loss
 from dp_halfspace.optim.objectives import Adversary
-from dp_halfspace.optim.risks import MarginRisk, SoftmaxRisk, empirical_risk
+from dp_halfspace.optim.risks import MarginRisk
 from dp_halfspace.optim.solvers import OPTIMIZERS
 from dp_halfspace.papers.output import output_ridge, plan_output
 from dp_halfspace.papers.stochastic import STOCHASTIC, minimiser_of
 from dp_halfspace.privacy.budget import Budget
-from dp_halfspace.rows.blocks import block_size
 
 _LOSSES = ("logistic", "huber_hinge", "smoothed_hinge", "hinge", "squared_hinge", "squared")
 # Assumed norm of a good coefficient vector, in units of 1 / data_norm; see
@@ -306,10 +304,10 @@ class OutputPerturbationClassifier(PrivateLinearClassifier):
         """Plan a fit of clipped rows, as published."""
         norm, constant = facts.data_norm, self._constant_column()
         loss = get_loss(self.loss)
-        risk = self._risk(
+        risk = clipped_risk(
             facts,
             loss,
-            row_norm=math.hypot(norm, constant or 0.0) * UP,
+            constant,
             tilt=float(self.tilt),
             adversary=planned_attack(
                 self.adversary_radius,
@@ -334,26 +332,6 @@ class OutputPerturbationClassifier(PrivateLinearClassifier):
         is_tilted = isinstance(risk, MarginRisk) and bool(risk.tilt)
         takes = {"sample_weight"} if is_tilted else {"sample_weight", "chunks"}
         return ClippedFit(facts, plan, constant, _OUTPUT_ATTRIBUTES, {}, frozenset(takes))
-
-    def _risk(
-        self, facts: PublicFacts, loss: Loss, *, row_norm: float, **robust: Any
-    ) -> MarginRisk | SoftmaxRisk:
-        """Return the risk of rows of a public norm."""
-        sizes = facts.n_privacy_units, facts.n_features
-        return empirical_risk(
-            loss=loss,
-            n_samples=sizes[0],
-            n_columns=sizes[1] + bool(self.fit_intercept),
-            n_classes=facts.n_classes,
-            row_norm=row_norm,
-            block_rows=block_size(*sizes, is_sparse=facts.is_sparse),
-            max_weight=max(facts.class_weights),
-            # Weights from noisy counts, and weights of records, can be any number in [0, 1].
-            min_weight=0.0
-            if facts.balances_classes or facts.has_weights
-            else min(facts.class_weights),
-            **robust,
-        )
 
     def _why_no_probabilities(self) -> str:
         return "" if self.loss == "logistic" else "probabilities need loss='logistic'"

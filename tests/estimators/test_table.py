@@ -175,8 +175,11 @@ def test_kinds_that_dtypes_say_are_declared_once():
     )
     assert caught[0].filename == __file__
     assert "schema={'platelets': 'number'}" in text
-    assert "The cells of 'city' are stored as objects or texts, so they are read as" in text
-    assert "state schema={'city': 'number'}, or 'date' or 'boolean'" in text
+    assert (
+        "The cells of 'city' are stored as objects, texts or categories, so they are read as"
+        in text
+    )
+    assert "state schema={'city': 'number'}, or 'date', 'boolean' or a list of categories" in text
     assert "may identify rows or persons" not in text
     described = dict(dict(model.privacy_.public)["columns"])
     assert described["city"] == "text, by the dtype of the column"
@@ -199,7 +202,9 @@ def test_numbers_that_are_stored_as_objects_are_named_and_no_cell_is(odd):
         warnings.simplefilter("always")
         PrivateTableClassifier(classes=[0, 1]).fit(cells, [0, 1] * 20)
     (text,) = [str(w.message) for w in caught if "schema" in str(w.message)]
-    assert "The cells of '0', '1' are stored as objects or texts, so they are read" in text
+    assert (
+        "The cells of '0', '1' are stored as objects, texts or categories, so they are read" in text
+    )
     assert "even if they are numbers: state schema={'0': 'number'}" in text
     assert "unknown" not in text
 
