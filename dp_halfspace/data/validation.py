@@ -490,14 +490,6 @@ def not_finite(names: Any, columns: list[int]) -> ValueError:
 def class_indices(y: ArrayLike, classes: ArrayLike | None) -> tuple[NDArray[np.intp], NDArray[Any]]:
     """Return the positions of labels in the sorted public label set, and this set."""
     labels = _check_labels(y)
-    if classes is not None and labels.dtype.kind in "iu":
-        label_set = _check_classes(classes)
-        if label_set.dtype.kind == labels.dtype.kind:
-            # Labels are found without sorting them, because there are as many as records.
-            codes = np.minimum(np.searchsorted(label_set, labels), len(label_set) - 1)
-            if (label_set[codes] != labels).any():
-                raise ValueError(_OTHER_LABEL)
-            return codes, label_set
     seen, inverse = _distinct_labels(labels)
     if classes is None:
         if len(seen) < 2:
