@@ -74,6 +74,8 @@ def _name_of(cell: Any) -> str | None:
     One name with a letter turns a column of numbers into strings, with their leading zeros, and one
     that is bytes turns a column of strings into bytes. What names no person is None.
     """
+    if type(cell) is int and abs(cell) < FIRST_ROUNDED:
+        return str(cell)  # most identifiers, without the rules for other cells
     has_parts = isinstance(cell, Mapping | list | tuple | Set | np.ndarray | np.void)
     if has_parts or (isinstance(cell, float) and abs(cell) >= FIRST_ROUNDED):
         return None
