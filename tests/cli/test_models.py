@@ -143,7 +143,8 @@ def test_the_card_says_what_was_promised(patients, capsys):
 
 def test_the_card_of_an_unstated_table_and_without_matplotlib(patients, monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
-    assert main([*FIT, *SAVE, "--delta", "0", "--card", "card.html"]) == 0
+    given = [*FIT, *SAVE, "--delta", "0", "--epsilon", "0.1", "--card", "card.html"]
+    assert main(given) == 0
     _, text = read_page("card.html")
     for words in (
         "found in the table and declared public",

@@ -57,7 +57,7 @@ def refusal(capsys, *arguments):
 
 
 @pytest.mark.sampled(4)
-@pytest.mark.parametrize("more", [[], ["--schema", "s.json", "--groups", "who"], ["--delta", "0"]])
+@pytest.mark.parametrize("more", [[], ["--schema", "s.json", "--groups", "who"]])
 @pytest.mark.parametrize("features", ["auto", "additive", "linear"])
 def test_a_model_goes_through_skops(folder, capsys, features, more):
     assert main([*FIT, "--features", features, *more, "--save", "m.skops"]) == 0

@@ -234,7 +234,6 @@ def test_numbers_stored_as_objects_are_labels_everywhere(estimator, labels, stat
         dp_halfspace.ObjectivePerturbationClassifier(),
         dp_halfspace.PrivateAUCClassifier(),
         dp_halfspace.PrivateKernelClassifier(kernel="rbf"),
-        dp_halfspace.PrivateTableClassifier(features="linear", schema={"0": [-1, 1], "1": [-1, 1]}),
     ],
     ids=lambda estimator: type(estimator).__name__,
 )
