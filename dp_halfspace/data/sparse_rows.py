@@ -40,6 +40,9 @@ def _as_csr(X: Any) -> Any | None:
     if X.format in ("csr", "csc", "bsr"):
         if not X.indptr.dtype.kind == X.indices.dtype.kind == "i":
             return None
+        # Scipy looks at no list of a matrix whose last list ends at zero.
+        if (X.indptr[1:] < X.indptr[:-1]).any():
+            return None
         X.check_format(full_check=True)
         return X if X.format == "csr" else X.tocsr()
     if X.format == "lil":
