@@ -38,10 +38,9 @@ def checked_csr(X: Any) -> Any:
 def _as_csr(X: Any) -> Any | None:
     """Return a copy of a matrix, whose arrays may be replaced, as CSR, None if it is invalid."""
     if X.format in ("csr", "csc", "bsr"):
-        if not X.indptr.dtype.kind == X.indices.dtype.kind == "i":
-            return None
+        is_whole = X.indptr.dtype.kind == X.indices.dtype.kind == "i"
         # Scipy looks at no list of a matrix whose last list ends at zero.
-        if (X.indptr[1:] < X.indptr[:-1]).any():
+        if not is_whole or (X.indptr[1:] < X.indptr[:-1]).any():
             return None
         X.check_format(full_check=True)
         return X if X.format == "csr" else X.tocsr()
