@@ -154,7 +154,7 @@ def many() -> Iterator[tuple[str, Callable[[], np.ndarray]]]:
         for more in ({},) if kind == "PureHalfspaceClassifier" else ({}, {"delta": 0.0}):
             given = {"epsilon": epsilon, "random_state": 1, **more}
             yield f"{kind}, {size}, {given}", in_memory(kind, *size, **given)
-    for (n, k, rare), more in product(TABLES, ({"epsilon": 0.3}, {"epsilon": 2.0})):
+    for (n, k, rare), more in product(TABLES, ({"epsilon": 0.3}, {"epsilon": 2.0}, {"delta": 0.0})):
         given = {"rare": rare, "random_state": 2, **more}
         yield f"table, {n} rows, {k} classes, {given}", partial(of_frame, n, k, **given)
     for seed in range(20):

@@ -9,16 +9,18 @@ from typing import Any
 
 import numpy as np
 
+from dp_halfspace.data.chunks import apply_to_chunks
 from dp_halfspace.data.encoding import Encoding
 from dp_halfspace.data.validation import TrainingData
-from dp_halfspace.engine.features import Features
+from dp_halfspace.engine.features import Features, estimated_numbers
 from dp_halfspace.engine.plan import FitPlan, Fitted
 from dp_halfspace.engine.probabilities import SURER, certainty_of
-from dp_halfspace.engine.scales import ColumnScales
+from dp_halfspace.engine.scales import SCALES, ColumnScales, ColumnScalesPlan
 from dp_halfspace.estimators._rare_tables import ColumnRankingFit
 from dp_halfspace.estimators._small_tables import SmallTableFit
 from dp_halfspace.estimators.adaptive_margin import AdaptiveMarginClassifier
 from dp_halfspace.estimators.kernel import PrivateKernelClassifier
+from dp_halfspace.papers.kernel import KernelTraining
 from dp_halfspace.privacy.events import Event
 from dp_halfspace.privacy.mechanisms import Permit
 from dp_halfspace.projection import AdditiveMap
@@ -27,6 +29,8 @@ from dp_halfspace.projection import AdditiveMap
 KEPT_FEATURES = 3 * 2**27
 # Half of the range of a column in its stated scale.
 _HALF_RANGE = 1.5
+# Log odds for each unit of a score of pure DP, whose objective is that of rows of norm one.
+_PURE_SLOPE = 0.1
 
 
 @dataclass(frozen=True)
@@ -35,6 +39,46 @@ class EncodedTable(TrainingData):
 
     encoding: Encoding = field(kw_only=True)
     stated_classes: Any = field(kw_only=True)
+
+
+@dataclass(frozen=True, slots=True)
+class PureFit(FitPlan):
+    """Estimate column scales, and perturb the objective of public features, for pure DP."""
+
+    scales: ColumnScalesPlan | None
+    features: Features
+    inner: KernelTraining
+
+    @property
+    def events(self) -> tuple[Event, ...]:
+        """Events that a run charges."""
+        return (*(() if self.scales is None else self.scales.events), *self.inner.events)
+
+    @property
+    def asks(self) -> tuple[str, ...]:
+        """What each event asks for, in words."""
+        scales = () if self.scales is None else self.scales.events
+        return (*[SCALES] * len(scales), *["coefficients"] * len(self.inner.events))
+
+    @property
+    def public(self) -> Mapping[str, Any]:
+        """Public facts for the record."""
+        return self.inner.public
+
+    @property
+    def takes(self) -> frozenset[str]:
+        """The inputs of the fit, since scales are sums over rows."""
+        return self.inner.takes
+
+    def run(self, data: TrainingData, permit: Permit) -> Fitted:
+        """Release the scales, and fit the features of rows in these scales."""
+        features = self.features
+        if self.scales is not None:
+            numbers = estimated_numbers(data, features.estimated)
+            found = self.scales.run(numbers.X, permit, data.people)
+            features = features.with_released(found)
+        rows = replace(data, X=apply_to_chunks(features.columns, data.X))
+        return replace(self.inner.run(rows, permit), scales=features.scales)
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +148,8 @@ class TableFit(FitPlan):
             if isinstance(self.inner, ColumnRankingFit):
                 # All scores of a selected column are far from zero.
                 certainty /= 1.0 + SURER
+        elif permit.record.delta == 0.0:
+            certainty = _PURE_SLOPE
         attributes: dict[str, Any] = {
             "encoding_": self.encoding,
             "column_scales_": columns.scales,

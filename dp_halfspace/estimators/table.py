@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
+from dp_halfspace._budget import warn_of_scales
 from dp_halfspace._memory import NUMBER_BYTES, refuse_beyond_memory
 from dp_halfspace._params import resolved_delta
 from dp_halfspace._rounding import FAR_DOWN
@@ -42,8 +43,10 @@ from dp_halfspace.engine.plan import FitPlan, Fitted, PublicFacts
 from dp_halfspace.engine.probabilities import log_odds_of, log_probabilities_of, surety
 from dp_halfspace.engine.scales import (
     CLIP,
+    affordable_scales,
 )
-from dp_halfspace.estimators._kernel_features import n_terms
+from dp_halfspace.estimators._choose import plan_kernel_training
+from dp_halfspace.estimators._kernel_features import PURE_MOST, n_terms
 from dp_halfspace.estimators._rare_tables import (
     COUNT_SHARE,
     LIMIT,
@@ -56,6 +59,7 @@ from dp_halfspace.estimators._small_tables import plan_small_fit
 from dp_halfspace.estimators._table_plans import (
     KEPT_FEATURES,
     EncodedTable,
+    PureFit,
     TableFit,
     columns_of,
     owners_of,
@@ -65,6 +69,8 @@ from dp_halfspace.estimators.adaptive_margin import AdaptiveMarginClassifier
 from dp_halfspace.estimators.base import PrivateClassifier
 from dp_halfspace.estimators.kernel import COLUMN_TERMS, PrivateKernelClassifier
 from dp_halfspace.exceptions import warn_caller
+from dp_halfspace.papers.kernel import KernelTraining
+from dp_halfspace.papers.training import Problem
 from dp_halfspace.privacy import accounting
 from dp_halfspace.privacy.budget import Budget
 from dp_halfspace.privacy.events import Either, Pure
@@ -73,7 +79,6 @@ from dp_halfspace.privacy.noise import DiscreteLaplaceNoise
 from dp_halfspace.privacy.randomness import public_generator
 from dp_halfspace.privacy.record import PrivacyRecord
 from dp_halfspace.projection import AdditiveMap
-from dp_halfspace.selection.rule import DIRECTIONS_PAY, MOST_CLASSES, MOST_COLUMNS
 
 # Number of bytes of encoded rows in chunks that are kept between passes, because encoding takes
 # longer than a step.
@@ -103,8 +108,7 @@ class PrivateTableClassifier(PrivateClassifier):
     epsilon : float, default=1.0
         Budget of one fit, in [1e-9, 1e6]; infinity means no noise and no guarantee.
     delta : float or "auto", default="auto"
-        ``"auto"`` is ``min(1/n^2, 1/4)``; 0 requests pure DP, for few records, of which a
-        classifier is selected.
+        ``"auto"`` is ``min(1/n^2, 1/4)``; 0 requests pure DP.
     classes : array-like of labels or None, default=None
         PUBLIC label set. None takes the list ``"target"`` of `schema`; without one it declares the
         labels in `y` to be public.
@@ -154,8 +158,8 @@ class PrivateTableClassifier(PrivateClassifier):
         The released model of encoded rows; the latter for a small table or a selected column.
     certainty_ : float or None
         For a small table the log odds of a correct prediction, by a noisy count of errors, and for
-        a selected column nearly so, by that of the classes; None if log odds follow from the
-        scores.
+        a selected column nearly so, by that of the classes; with pure DP the log odds for each unit
+        of a score; None if log odds follow from the scores.
     privacy_ : PrivacyRecord
         The privacy guarantee of the fit, its events, and what was assumed public.
     n_features_in_ : int
@@ -297,14 +301,6 @@ class PrivateTableClassifier(PrivateClassifier):
         facts = self._facts(data)
         budget = Budget.of(float(self.epsilon), resolved_delta(self.delta, data.n_privacy_units))
         selection = self._selection(data, facts, budget)
-        if budget.is_pure and selection is None:
-            facts.refuse_unsupported(())
-            raise ValueError(
-                "delta=0 is for few records, where a classifier is selected: n epsilon below "
-                f"{DIRECTIONS_PAY:g}, at most {MOST_COLUMNS} encoded columns, {MOST_CLASSES} "
-                "classes, features='auto' and PUBLIC class weights. Use delta='auto', or "
-                "ObjectivePerturbationClassifier on columns of numbers"
-            )
         rare = self._rare_fit(data, facts, budget, selection)
         if rare is not None:
             return rare
@@ -357,6 +353,8 @@ class PrivateTableClassifier(PrivateClassifier):
         is_refused = facts.is_chunked or facts.has_people or facts.has_weights
         if asks_for_more or is_refused or facts.n_classes != 2:
             return None
+        if budget.is_pure and plan is None:
+            return None
         return rare_class_limit(facts.n_privacy_units, budget.epsilon)
 
     def _rare_fit(
@@ -390,16 +388,17 @@ class PrivateTableClassifier(PrivateClassifier):
         encoding, n_samples = data.encoding, data.n_privacy_units
         n_numbers, n_columns = len(encoding.numbers), facts.n_features
         estimated = np.flatnonzero([not column.has_range for column in encoding.numbers])
-        if scales_pay(n_samples, n_numbers, budget.mu):
+        if not budget.is_pure and scales_pay(n_samples, n_numbers, budget.mu):
             estimated = np.arange(n_numbers)
+        limit = PURE_MOST if budget.is_pure else WIDEST
         n_plain, terms = n_columns - n_numbers, 1
         if self.features != "linear" and n_numbers:
-            terms = n_terms(n_numbers, WIDEST - n_plain, COLUMN_TERMS)
+            terms = n_terms(n_numbers, limit - n_plain, COLUMN_TERMS)
         drawn = AdditiveMap(n_columns, terms, n_plain=n_plain, length=encoding.length)
         seed = 0
-        if self.features == "auto" and data.X.shape[1] == n_numbers:
+        if self.features == "auto" and not budget.is_pure and data.X.shape[1] == n_numbers:
             seed = int(public_generator(self.random_state, "features").integers(2**63))
-            limits = WIDEST, KEPT_FEATURES
+            limits = limit, KEPT_FEATURES
             drawn = joint_features(drawn, n_samples, budget.mu, limits, seed)
         features = replace(
             columns_of(data),
@@ -411,8 +410,36 @@ class PrivateTableClassifier(PrivateClassifier):
         model = PrivateKernelClassifier(
             kernel="auto" if self.features == "auto" else "additive", **self._options_of(data)
         )
-        inner = plan_features(facts, budget, features, public=stated)
+        inner: FitPlan
+        if budget.is_pure:
+            inner = self._pure(facts, features, budget, stated)
+        else:
+            inner = plan_features(facts, budget, features, public=stated)
         return self._table_fit(data, model, inner, features)
+
+    def _pure(
+        self, facts: PublicFacts, features: Features, budget: Budget, stated: dict[str, Any]
+    ) -> PureFit:
+        """Plan scales and a perturbed objective for pure DP."""
+        if facts.balances_classes:
+            raise ValueError(
+                "class_weight='balanced' needs delta > 0: for pure epsilon give PUBLIC weights"
+            )
+        scales, n_estimated = None, len(features.estimated)
+        if n_estimated:
+            paid = affordable_scales(facts.n_privacy_units, n_estimated, budget)
+            scales, budget = paid or (None, budget)
+            if paid is None:
+                warn_of_scales(facts.n_privacy_units, n_estimated, budget.epsilon)
+        assert isinstance(features.feature_map, AdditiveMap)
+        of_features = replace(facts, n_features=features.n_columns, is_sparse=False)
+        problem = Problem(of_features, 1.0, seed=self.random_state)
+        training = plan_kernel_training(
+            problem, "noisy_gd", None, budget, feature_map=features.feature_map
+        )
+        given = features.feature_map, features.unit, problem.intercept
+        inner = KernelTraining(training, *given, memory=_KEPT_ROWS, parameters=stated)
+        return PureFit(scales, features, inner)
 
     def _options_of(self, data: EncodedTable) -> dict[str, Any]:
         """Return the parameters that the released model has in common with the table."""

@@ -152,6 +152,7 @@ def test_a_budget_with_which_little_can_be_learnt_is_noted_once(folder, capsys):
             {"epsilon": 6.0, "class_weight": "balanced"},
             ["sizes of the classes", "column scales", "second", "30 steps"],
         ),
+        ({"epsilon": 6.0, "delta": 0.0}, ["column scales", "coefficients"]),
         ({"epsilon": math.inf}, ["everything, without noise"]),
     ],
 )

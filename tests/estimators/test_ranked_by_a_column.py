@@ -167,6 +167,7 @@ def test_the_branch_follows_the_released_count(model, side, share):
         {"features": "linear"},
         {"class_weight": {0: 0.5, 1: 1.0}},
         {"class_weight": "balanced"},
+        {"delta": 0.0, "epsilon": 0.4},
         {"classes": [0, 1, 2]},
         {"epsilon": math.inf},
         {"epsilon": 0.01},
