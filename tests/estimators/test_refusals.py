@@ -13,6 +13,7 @@ from sklearn.multiclass import OneVsOneClassifier, OneVsRestClassifier, OutputCo
 
 import dp_halfspace
 from dp_halfspace import CertificateError, PrivacyWarning
+from dp_halfspace.datasets import in_chunks
 from tests.conftest import separated
 from tests.instances import ESTIMATORS, with_enough_records
 from tests.support import Book, one_of_each
@@ -287,3 +288,21 @@ def test_the_label_of_a_record_is_not_taken_for_the_name_of_labels(attribute):
         warnings.simplefilter("always")
         dp_halfspace.AdaptiveMarginClassifier(classes=["a", "b"], epsilon=9.0).plan(table, labels)
     assert not [w for w in caught if "this name" in str(w.message)]
+
+
+@pytest.mark.filterwarnings("ignore::dp_halfspace.exceptions.PrivacyWarning")
+@pytest.mark.parametrize("given", ["sample_weight", "chunks", "groups"])
+def test_a_refusal_names_every_class_that_accepts_what_it_refuses(given):
+    rows, labels = separated(3000, 3)
+    how = {"sample_weight": {"sample_weight": np.ones(3000)}, "groups": {"groups": range(3000)}}
+    X, y = rows, labels
+    if given == "chunks":
+        X, y = in_chunks(rows, 500), in_chunks(labels, 500)
+    accepting, said = set(), ""
+    for name in (*ESTIMATORS, "PrivateTableClassifier"):
+        try:
+            getattr(dp_halfspace, name)(classes=[0, 1]).plan(X, y, **how.get(given, {}))
+            accepting.add(name)
+        except ValueError as error:
+            said = str(error)
+    assert set(re.findall(r"\w+Classifier", said)) == accepting
