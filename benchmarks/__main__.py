@@ -40,7 +40,6 @@ PRINTING: dict[str, tuple[str, ...]] = {
     "prior": ("--fits", "1", "--tables", "phoneme", "--sizes", "300", "--epsilons", "0.3"),
     "default_path": (),
     "frictions": ("--only", "10", "11", "--fits", "1"),
-    "thresholds": ("--sizes", "2000", "--fits", "1"),
     "held_out": ("thresholds", "--runs", "1"),
 }
 # Not in a quick run: pictures, hours of fits, or an environment of another library.

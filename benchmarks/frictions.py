@@ -1,4 +1,4 @@
-"""Nineteen points at which a first user of a hospital table was stuck, each tried and measured.
+"""Eighteen points at which a first user of a hospital table was stuck, each tried and measured.
 
 ``python -m benchmarks.frictions [--only 5 9] [--fits 8] [--rows 200000]``. Tables are those of
 `benchmarks.hospital`; every line is printed as a row of a table of Markdown. What a version of the
@@ -374,8 +374,7 @@ def small_things(fits: int, folder: Path) -> str:
     model = quiet(lambda: table_model(3.0).fit(table, outcome))
     gone = caught(lambda: model.predict(table.drop(columns=["age", "ward"])))
     return (
-        f"categories of a dtype: {'said' if 'categories of the dtype' in ward else 'silence'}; "
-        f"*{gone}*"
+        f"categories of a dtype: {'said' if 'texts or categories' in ward else 'silence'}; *{gone}*"
     )
 
 
@@ -413,25 +412,8 @@ def sets(fits: int, folder: Path) -> str:
     )
 
 
-def monotone(fits: int, folder: Path) -> str:
-    """Point 18: more lactate must not mean less risk."""
-    falls, areas = [], []
-    for seed in range(fits):
-        given = {"features": "additive"}
-        model = quiet(lambda s=seed, g=given: table_model(1.0, **g).fit(*hospital(20_000, s)))
-        other = model.with_monotone({"lactate": "increasing"})
-        rows = hospital(300, 99)[0].iloc[[0] * 200].assign(lactate=np.linspace(0, 15, 200))
-        falls.append([-np.diff(m.decision_function(rows)).min() for m in (model, other)])
-        areas.append(area(other, seed) - area(model, seed))
-    before, after = np.maximum(np.mean(falls, axis=0), 0.0)
-    return (
-        f"steepest fall of the log odds on a grid of lactate {before:.3f}, with `with_monotone` "
-        f"{after:.3f}; difference of the area {mean(areas)}"
-    )
-
-
 def prior(fits: int, folder: Path) -> str:
-    """Point 19: a public model as the start."""
+    """Point 18: a public model as the start."""
     with_prior = import_module("benchmarks.hospital")._with_prior
     columns = import_module("benchmarks.hospital")._ranking
     areas = [
@@ -450,7 +432,7 @@ def prior(fits: int, folder: Path) -> str:
 POINTS: tuple[Callable[..., str], ...] = (
     coins, identifiers, limits, wide_ranges, sheets, weights, units_of_coefficients, cards,
     operating_points, accounts, steps_in_front, weak_budgets, verbose, streaming,
-    small_things, onnx, sets, monotone, prior,
+    small_things, onnx, sets, prior,
 )  # fmt: skip
 
 

@@ -68,7 +68,7 @@ def listed(n_rows: int, n_columns: int, n_categories: int) -> tuple[Any, dict[st
     return rows, {str(j): NAMES[:n_categories] for j in range(n_columns)}
 
 
-def with_list(book: Book, n_columns: int = 1, n_categories: int = 100_000) -> Any:
+def with_list(book: Book, n_columns: int, n_categories: int) -> Any:
     """Fit a table whose columns have long lists of categories."""
     rows, schema = listed(len(X), n_columns, n_categories)
     model = dp.PrivateTableClassifier(classes=[0, 1], schema=schema, ledger=book)
@@ -136,9 +136,6 @@ REFUSED: dict[str, Callable[[Book], Any]] = {
     "a projection of 10^6 columns": lambda book: fitted(
         dp.AdaptiveMarginClassifier, book, wide(), margin=0.1, projection="rademacher"
     ),
-    "a projection of all rows": lambda book: dp.ObjectivePerturbationClassifier(
-        **TWO, projection="rademacher", n_components=2000, ledger=book
-    ).fit(sparse.csr_array((200_000, 10**5)), np.arange(200_000) % 2),
     "a projection of all rows for steps": lambda book: dp.AdaptiveMarginClassifier(
         **TWO, projection="rademacher", n_components=2000, ledger=book
     ).fit(sparse.csr_array((200_000, 10**5)), np.arange(200_000) % 2),
@@ -182,14 +179,6 @@ REFUSED: dict[str, Callable[[Book], Any]] = {
 }
 
 
-def long_list(book: Book) -> None:
-    """A list like that of all diagnoses: fitted, predicted, shown."""
-    model, rows = with_list(book)
-    assert model.predict_proba(rows).shape == (len(rows), 2)
-    assert EffectsDisplay.from_estimator(model).columns == ()
-    assert model.model_.n_features_in_ == 141
-
-
 def labels_of_many(book: Book) -> None:
     """Labels of rows whose scores do not fit together."""
     model = of_many(dp.OutputPerturbationClassifier, book, 20, preconditioner=False)
@@ -212,7 +201,6 @@ def table_of_many(book: Book) -> None:
 
 
 SERVED: dict[str, Callable[[Book], Any]] = {
-    "100,000 categories": long_list,
     "any number of cosines, of which none help": lambda book: fitted(
         dp.PrivateKernelClassifier, book, n_components=10**12, data_norm=None
     ),

@@ -15,8 +15,6 @@ from dp_halfspace.data.people import People
 from dp_halfspace.data.validation import TrainingData
 from dp_halfspace.engine import linear
 from dp_halfspace.engine.scales import plan_column_scales
-from dp_halfspace.estimators._operating_point import plan_threshold
-from dp_halfspace.estimators._table_plans import _odds_of_all
 from dp_halfspace.metrics._held_out import HeldOut
 from dp_halfspace.papers.halfspace_search import plan_directions
 from dp_halfspace.papers.kernel import KernelTraining
@@ -38,7 +36,6 @@ FIRST, SECOND = (
 )
 FEW, MANY = np.arange(N) % 6 == 0, np.arange(N) % 2 == 0
 CODES = {2: (1 * FEW, 1 * MANY), 3: (np.arange(N) % 3, np.arange(N) % 5 % 3)}
-WEIGHTS = np.linspace(0.0, 1.0, N), np.linspace(1.0, 0.5, N)
 OWNERS = People(np.tile([1, 4], N // 5)), People(np.tile([1, 9], N // 10))
 
 
@@ -51,37 +48,6 @@ def test_an_exact_number_beside_a_release_is_seen():
 
     with pytest.raises(AssertionError, match="Arrays are not equal"):
         assert_follows(run, [FIRST], [SECOND])
-
-
-SCORES = {2: (FIRST[:, 0], SECOND[:, 0]), 3: (FIRST, SECOND)}
-
-
-@pytest.mark.parametrize(
-    ("target", "wanted"), [("recall", 0.5), ("precision", 0.2), ("false_positive_rate", 0.5)]
-)
-def test_a_threshold_follows_from_the_choice(target, wanted):
-    """Its words, estimate and interval, too."""
-    plan, _ = plan_threshold((target, wanted), N, Budget.of(9.0, 1e-5))
-
-    def run(scores, codes):
-        return plan.run(scores, codes, np.ones(2), permit_for(*plan.events))
-
-    first, second = zip(SCORES[2], CODES[2], strict=True)
-    assert run(*second).warning == ""
-    assert assert_follows(run, second, first) == 2
-
-
-@pytest.mark.parametrize("target", ["recall", "precision", "false_positive_rate"])
-def test_a_threshold_of_weighted_records_follows_from_the_choice(target):
-    """The sum of the weights is private, unlike the number of records."""
-    plan, _ = plan_threshold((target, 0.5), N, Budget.of(9.0, 1e-5))
-
-    def run(scores, codes, weights):
-        permit = permit_for(*plan.events)
-        return plan.run(scores, codes, np.ones(2), permit, record_weights=weights)
-
-    first, second = zip(SCORES[2], CODES[2], WEIGHTS, strict=True)
-    assert assert_follows(run, second, first) == 2
 
 
 @pytest.mark.parametrize("owners", [(None, None), OWNERS], ids=["records", "people"])
@@ -219,23 +185,8 @@ class Placed:
         return np.arange(1.0, len(rows) + 1.0, dtype=np.float32)[:, None]
 
 
-class Ranked:
-    """A model whose scores show at which place of its block a row was scored."""
-
-    def decision_function(self, rows):
-        return np.arange(1.0, len(rows) + 1.0)
-
-
-class AsTheyAre:
-    """Columns in their own units."""
-
-    def columns(self, rows):
-        return rows
-
-
 # Places at which parts of fits and of scores compute each row.
 PLACES = {
-    "scores of a table": lambda data: _odds_of_all(Ranked(), AsTheyAre(), 1.0, data),
     "held-out records": lambda data: HeldOut(
         data.X, data.class_indices, data.classes, data.people, np.arange(len(data.X))
     ).outcomes(lambda model, rows, codes, classes: np.arange(1.0, len(codes) + 1.0), None),

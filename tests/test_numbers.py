@@ -77,7 +77,6 @@ SENTENCES = {
         f"From {LEAST:.0f} to {MOST:.0f} records times epsilon it counts",
         f"a class of at most {of(f'{RARE}._RARE'):.0%}".replace("%", " %"),
         f"of at most {of(f'{RARE}._FEW'):.0f} records over epsilon",
-        "spends up to .3 of epsilon",
     ),
     "column_scales.md": (
         f"from $2^{{{of(f'{SCALES}.LOWEST')}}}$ to $2^{{{of(f'{SCALES}._HIGHEST') + 1}}}$",
@@ -128,7 +127,6 @@ SENTENCES = {
         f"with a majority above {short(of('_cli.commands._MAJORITY_BY_ACCURACY'))} an area of "
         f"{short(of('_cli.commands._DEFAULT_REFERENCE'))}",
         f"From $2^{{{of('_cli.tables.FIRST_STREAMED').bit_length() - 1}}}$ cells",
-        "takes up to .3 of epsilon",
         f"the effects of up to {SHOWN} columns",
     ),
 }
@@ -151,7 +149,7 @@ EXAMPLES = {
     "guide/missing_values.md": r"read as 0\.3",
     "guide/schema.md": (
         r"\d[\d.,-]*(?: \||,)|45% is 45|U\+2212|0\.3 and |as 200|01\.02\.2026|1\.234|is 1\.5 in|"
-        r"\b120 where|16 or 17 digits|\b1234\.5 unless|more than 4096|141 columns for 100,000"
+        r"\b120 where|16 or 17 digits|\b1234\.5 unless|More than 4096 are"
     ),
     "guide/weights.md": r"mean weight of \.1|2\^\{22\}",
     "tutorials/csv_to_card.md": r"442 diabetes|above 140|rate of 5 %|132 rows",

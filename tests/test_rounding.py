@@ -18,11 +18,7 @@ from dp_halfspace._rounding import DOWN, FAR_DOWN, FAR_UP, UP, WIDE_DOWN
 from dp_halfspace.engine.counts import count_noise
 from dp_halfspace.engine.moment import moment_noise
 from dp_halfspace.engine.scales import plan_column_scales
-from dp_halfspace.estimators import (
-    objective_perturbation,
-    output_perturbation,
-)
-from dp_halfspace.estimators._operating_point import plan_threshold
+from dp_halfspace.estimators import _centred
 from dp_halfspace.ledger import cap
 from dp_halfspace.model_selection import _search_plan
 from dp_halfspace.model_selection._search_plan import score_sensitivity, scores_sensitivity
@@ -125,8 +121,6 @@ def raised_bounds():
     for n_classes, are_weighed, exact in ((2, False, 1), (2, True, SQRT(2)), (3, False, SQRT(2))):
         counts = count_noise(n_classes, gaussian, has_weights=are_weighed)
         yield "counts of classes", counts.sensitivity, exact, UP
-    plan, _ = plan_threshold(("recall", 0.9), 10**6, Budget.of(1.0, 1e-9))
-    yield "counts of scores", plan.noise.sensitivity, SQRT(3), UP
     scales = plan_column_scales(FEW, 7, gaussian)
     yield "counts of octaves", scales.octaves.sensitivity, SQRT(14), UP
     yield "moments of columns", scales.moments.sensitivity, 2 * SQRT(7), UP
@@ -348,8 +342,8 @@ PERTURBED = ObjectivePerturbationClassifier(rows="clipped", **OF_ROWS)
 @pytest.mark.parametrize(
     ("module", "name", "stated"),
     [
-        (output_perturbation, "UP", lambda: releases_of(NOISY)[0].sensitivity),
-        (objective_perturbation, "UP", lambda: releases_of(PERTURBED)[0].change),
+        (_centred, "UP", lambda: releases_of(NOISY)[0].sensitivity),
+        (_centred, "UP", lambda: releases_of(PERTURBED)[0].change),
         (losses, "FAR_UP", lambda: softmax_diameter.__wrapped__(4, 5.0)),
         (pair_objective, "FAR_UP", lambda: PAIRS.log_ratio(0.3)),
         (_search_plan, "UP", lambda: gaussian_search().events[0].mu),

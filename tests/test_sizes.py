@@ -135,7 +135,7 @@ def test_a_shortage_of_memory_is_called_by_its_name(monkeypatch):
     with monkeypatch.context() as patch:
         patch.setattr(validation.np, "unique", exhausted)
         said_by(lambda: LabelPrivateClassifier().fit(TWO, LABELS.tolist()))
-    endless = type("Endless", (), {"__iter__": exhausted})
+    endless = type("Endless", (), {"__iter__": exhausted, "__len__": lambda _: len(LABELS)})
     said_by(lambda: model.fit(TWO, LABELS, groups=endless()))
     with monkeypatch.context() as patch:
         patch.setattr(validation.np, "asarray", exhausted)

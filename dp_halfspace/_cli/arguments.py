@@ -151,12 +151,6 @@ def _pair(items: list[Any]) -> list[Any]:
     return items
 
 
-def _target(items: list[str]) -> dict[str, float]:
-    """Return the target of a threshold; the model knows which there are."""
-    name, value = _pair(items)
-    return {name: _fraction(value)}
-
-
 def parse_options(argv: Sequence[str], prog: str = _MODULE) -> argparse.Namespace:
     """Read the command line, or raise `UserError`; `command` is empty for the demonstration.
 
@@ -257,11 +251,6 @@ def _add_fit(parser: argparse.ArgumentParser) -> None:
     _add_budget(add, "fit")
     text = "balanced: all classes have the same total weight, by noisy counts within the budget"
     add("--class-weight", text, choices=("balanced",))
-    text = (
-        "what the decision threshold between two labels has to reach, such as recall 0.9: recall, "
-        "precision or false_positive_rate of the second label (default: the more likely label)"
-    )
-    add("--threshold", text, action=_list(make=_target), metavar="TARGET")
     text = "additive: the score is a sum of curves, one for each column (default: auto)"
     add("--features", text, choices=("auto", "additive", "linear"), default="auto")
     text = "print what a fit would read, release, cost and be expected to reach, and do nothing"

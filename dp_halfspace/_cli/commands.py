@@ -161,7 +161,6 @@ def fit(options: Any, out: TextIO, err: TextIO) -> None:
         schema=table.rules,
         features=options.features,
         class_weight=options.class_weight,
-        threshold=options.threshold,
         ledger=booking,
     )
     with _failures_end_with(lambda: booking.remains("no model was made or saved")):
@@ -189,8 +188,7 @@ def fit(options: Any, out: TextIO, err: TextIO) -> None:
             paths += f"Card:      {printable(options.card)}\n"
             _note_missing_pictures(err)
         guarantee = _describe_guarantee(model.privacy_, options.groups)
-        text = guarantee + _describe_threshold(model)
-        write_out(out, text + paths + booking.describe("fit"))
+        write_out(out, guarantee + paths + booking.describe("fit"))
 
 
 def _preview(
@@ -235,29 +233,14 @@ def _preview(
 def _note_on_counts(err: TextIO, model: Any) -> None:
     """Write notes on what counts of a fit show."""
     share = model._rarer_share
-    is_plain = (model.threshold, model.class_weight, len(model.classes_)) == (None, None, 2)
+    is_plain = (model.class_weight, len(model.classes_)) == (None, 2)
     if is_plain and not model._is_selected and share is not None and share < _RARE_SHARE:
         note(
             err,
             f"by noisy counts {share:.2g} of the rows are in the rarer class, which is hardly ever "
             "predicted, because a prediction is the more likely label. Rank rows by their "
-            "probabilities, or use --threshold recall 0.9 or --class-weight balanced.",
+            "probabilities, or use --class-weight balanced.",
         )
-    if model.threshold_ is not None and model.threshold_.warning:
-        note(err, f"{model.threshold_.warning}.")
-
-
-def _describe_threshold(model: Any) -> str:
-    """Return in one line what the threshold is expected to reach."""
-    point = model.threshold_
-    if point is None:
-        return ""
-    low, high = (f"{end:.2f}" for end in point.interval)
-    return (
-        f"Threshold: {point.target.replace('_', ' ')} of {printable(model.classes_[1])!r} wanted "
-        f"{point.wanted:g} with a confidence of 95 %, expected {point.estimate:.2f}, 90 % interval "
-        f"{low} to {high}\n"
-    )
 
 
 def card(options: Any, out: TextIO, err: TextIO) -> None:
@@ -310,8 +293,6 @@ def predict(options: Any, out: TextIO, err: TextIO) -> None:
     with _reading(options, rows, err):
         probabilities = model.predict_proba(rows)
         chosen = probabilities.argmax(axis=1)
-        if model.threshold_ is not None:
-            chosen = (model.predict(rows) == model.classes_[1]).astype(np.intp)
     labels = np.array([csv_cell(str(label)) for label in model.classes_], dtype=object)
     names = [csv_cell(f"probability_{label}") for label in model.classes_]
     numbers = np.round(probabilities, _PROBABILITY_DIGITS).T.tolist()

@@ -38,7 +38,6 @@ TRUSTED = tuple(
     for name in (
         "engine.moment.RowClip",
         "engine.scales.ColumnScales",
-        "estimators._operating_point.OperatingPoint",
         "estimators.adaptive_margin.AdaptiveMarginClassifier",
         "estimators.kernel.PrivateKernelClassifier",
         "estimators.table.PrivateTableClassifier",

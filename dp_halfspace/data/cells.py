@@ -108,9 +108,6 @@ _MOST_DIGITS = 400
 # Number of nanoseconds in a second and in a day.
 _PER_SECOND = 10**9
 _PER_DAY = 86_400 * _PER_SECOND
-# Number of time units of numpy in a day, for units from hours to nanoseconds.
-_UNITS_OF_A_DAY = {"h": 24, "m": 1440, "s": 86_400}
-_UNITS_OF_A_DAY |= {unit: 86_400 * 1000**k for k, unit in enumerate(("ms", "us", "ns"), 1)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -329,15 +326,15 @@ def _read_moment(value: Any) -> Moment | None:
 def _split_days(array: NDArray[Any]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Return the exact whole days and nanoseconds of the day of dates in any unit."""
     unit, count = np.datetime_data(array.dtype)
-    limit = 2**40 if unit in ("Y", "M", "W") else 2**63 - 1
-    steps = np.clip(array.astype(np.int64), -(limit // count), limit // count) * count
     if unit in ("Y", "M", "W", "D"):
-        days = steps.astype(f"M8[{unit}]").astype("M8[D]").astype(np.int64)
+        days = array.astype("M8[D]").astype(np.int64)
         return days, np.zeros_like(days)
-    if unit not in _UNITS_OF_A_DAY:
-        steps, unit = steps.astype(f"M8[{unit}]").astype("M8[ns]").astype(np.int64), "ns"
-    days = steps // _UNITS_OF_A_DAY[unit]
-    return days, (steps - days * _UNITS_OF_A_DAY[unit]) * (_PER_DAY // _UNITS_OF_A_DAY[unit])
+    if unit in ("ps", "fs", "as"):
+        array, unit, count = array.astype("M8[ns]"), "ns", 1
+    steps = array.astype(np.int64) * count
+    steps_of_a_day = int(np.timedelta64(1, "D").astype(f"m8[{unit}]").astype(np.int64))
+    days = steps // steps_of_a_day
+    return days, (steps - days * steps_of_a_day) * (_PER_DAY // steps_of_a_day)
 
 
 def days_of_array(array: NDArray[Any]) -> NDArray[np.float64]:

@@ -10,8 +10,8 @@ import copy
 from collections.abc import Callable
 from dataclasses import replace
 from functools import wraps
-from hashlib import blake2b, shake_256
-from typing import Any, TypeVar, cast
+from typing import Any, TypeAlias, TypeVar, cast
+from zlib import crc32
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -103,8 +103,8 @@ def _encode_labels(rows: Chunks, y: Any, classes: ArrayLike) -> tuple[Chunks, ND
     return replace(codes.each(_check_unchanged, marks), counts=rows.counts), label_set
 
 
-# Pseudo-random keys of the words of a block of a checksum, the same on all workers.
-_KEYS = np.frombuffer(shake_256(b"chunks that stay the same").digest(4096), dtype="<u8")
+# For every column its type, its shape and the checksum of its bytes.
+Checksum: TypeAlias = tuple[tuple[str, tuple[int, ...], int], ...]
 
 _SAME_CHUNKS = "X and y must have the same number of chunks, with the same numbers of rows"
 
@@ -154,7 +154,7 @@ def _to_floats(chunk: Any, dtype: Any) -> Any:
 
 def _inspect_chunk(
     chunk: Any, dtype: Any, n_columns: int, allow_missing: bool
-) -> tuple[int, bytes, list[int]] | None:
+) -> tuple[int, Checksum, list[int]] | None:
     """Return the number of rows, their checksum, and the refused columns, None for all."""
     try:
         refuse_foreign_arrays("X", chunk)
@@ -168,44 +168,34 @@ def _inspect_chunk(
         return None
 
 
-def _checksum(rows: Any) -> bytes:
-    """Return a checksum of rows or labels in their order, which covers all bytes and types."""
+def _checksum(rows: Any) -> Checksum:
+    """Return types, shapes and CRC-32 of all bytes of rows or labels: ``certificate.md``.
+
+    Objects and padded numbers are written as strings.
+    """
     is_frame = hasattr(rows, "iloc") and rows.ndim == 2
     columns = [rows.iloc[:, j] for j in range(rows.shape[1])] if is_frame else [rows]
     if isinstance(rows, CodedRows):
         columns = list(rows.arrays)
-    whole = blake2b(digest_size=16)
-    for column in map(np.asarray, columns):
-        whole.update(f"{column.dtype.str} {column.shape}".encode())
-        whole.update(_shorten_column(column))
-    return whole.digest()
+    return tuple(
+        (column.dtype.str, column.shape, crc32(_bytes_of(column)))
+        for column in map(np.asarray, columns)
+    )
 
 
-def _shorten_column(column: NDArray[Any]) -> bytes:
-    """Return few bytes that differ for different columns of one type: ``certificate.md``.
-
-    For each block of bytes there are two sums of words times public keys. In the product of a word
-    and its key, the upper half of the word is multiplied with fewer bits of the key. Therefore
-    words of the second sum begin in the middle of those of the first. Objects and padded numbers
-    are written as strings.
-    """
+def _bytes_of(column: NDArray[Any]) -> Any:
     if column.dtype.char in "OVgG":
         return repr(column.tolist()).encode()
-    data = np.ascontiguousarray(column).reshape(-1).view(np.uint8)
-    n_blocks = max(0, len(data) - 4) // _KEYS.nbytes
-    end = n_blocks * _KEYS.nbytes
-    words = (data[i : i + end].view("<u8").reshape(n_blocks, len(_KEYS)) for i in (0, 4))
-    sums = [np.einsum("ij,j->i", each, _KEYS).tobytes() for each in words]
-    return b"".join([*sums, data[end:].tobytes()])
+    return np.ascontiguousarray(column).reshape(-1).view(np.uint8)
 
 
-def _size_and_checksum(chunk: Any) -> tuple[int, bytes]:
+def _size_and_checksum(chunk: Any) -> tuple[int, Checksum]:
     if sparse.issparse(chunk):
         raise ValueError("this chunk is a sparse matrix: convert sparse chunks to dense ones")
     return len(chunk), _checksum(chunk)
 
 
-def _check_unchanged(chunk: Any, mark: bytes) -> Any:
+def _check_unchanged(chunk: Any, mark: Checksum) -> Any:
     """Return a chunk after a check that its rows are those that were validated.
 
     The factor and the label of a row belong to its position, so the norm of another row there would
@@ -230,7 +220,7 @@ def _label_indices(labels: Any, classes: NDArray[Any]) -> NDArray[Any] | str:
         return str(error)
 
 
-def _report_labels(codes: NDArray[Any] | str) -> tuple[int, bytes] | str:
+def _report_labels(codes: NDArray[Any] | str) -> tuple[int, Checksum] | str:
     """Return the number of labels and their checksum, or an error message."""
     return codes if isinstance(codes, str) else _size_and_checksum(codes)
 

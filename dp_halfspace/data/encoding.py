@@ -3,7 +3,6 @@
 Numbers keep their units. Each category becomes a column, and strings are assigned to columns by a
 public hash. A value that is missing, unseen or of another type than its column becomes NaN or
 zeros. `CodedRows` stores such rows compactly: as a list of encoded categories, and positions in it.
-A long list of categories becomes few columns, so that the cost of a column is linear in its list.
 """
 
 from __future__ import annotations
@@ -22,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from dp_halfspace._arrays import FloatArray
 from dp_halfspace.data.cells import (
     canonical,
     category_of,
@@ -32,8 +32,8 @@ from dp_halfspace.data.cells import (
     text_of,
     truth_of,
 )
-from dp_halfspace.data.frame import LARGEST, FloatArray, Frame, Stored, read_column
-from dp_halfspace.data.schema import BOOLEAN, WIDEST_ENCODING, Column
+from dp_halfspace.data.frame import LARGEST, Frame, Stored, read_column
+from dp_halfspace.data.schema import BOOLEAN, Column
 
 # Number of columns of one string: two strings that share one of them still differ.
 _ONES = 3
@@ -43,10 +43,6 @@ _CHOICES = 10
 _ALL_PLACES = 330
 # Absolute entry of two categories in one column, whose distance is then that with two columns.
 _PAIR = math.sqrt(0.5)
-# Largest number of columns of a list of encoded categories that is stored with its zeros.
-_MOST_STORED = 64
-# Number of rows up to which a list is kept whole, whatever the number of cells.
-_MANY = 1024
 # A word: consecutive letters, digits and underscores of any alphabet.
 _WORD = re.compile(r"\w+")
 
@@ -87,7 +83,7 @@ class Encoding:
         if column.kind == "words":
             return column.n_columns
         size = len(column.categories)
-        return _ONES * _digit_base(size) if size > WIDEST_ENCODING else 1 if size == 2 else size
+        return 1 if size == 2 else size
 
     @property
     def length(self) -> float:
@@ -158,11 +154,7 @@ def read_numbers(cells: Stored, column: Column) -> FloatArray:
 
 
 def _encode_categories(cells: Stored, column: Column) -> Coded:
-    """Return a column for each category, or one column with both signs for two categories.
-
-    A category of a long list gets one column for each digit of its position in the list, so that no
-    two categories have the same columns, and neighbours in the list share some.
-    """
+    """Return a column for each category, or one column with both signs for two categories."""
     categories, decimal = column.categories, column.decimal
     if set(categories) == set(BOOLEAN):
         truth: dict[Any, int] = {text == BOOLEAN[1]: k for k, text in enumerate(categories)}
@@ -172,22 +164,8 @@ def _encode_categories(cells: Stored, column: Column) -> Coded:
         codes = cells.read(lambda cell: _find_category(category_of(cell, decimal), place), np.intp)
     size = len(categories)
     if size == 2:
-        return _code(np.array([[-_PAIR], [_PAIR], [0.0]]), codes)
-    if size <= WIDEST_ENCODING:
-        return _code(_table(np.arange(size)[:, None], size), codes)
-    base = _digit_base(size)
-    digits = np.column_stack(np.unravel_index(np.arange(size), (base,) * _ONES))
-    return _code(_table(digits + base * np.arange(_ONES), _ONES * base), codes)
-
-
-def _digit_base(size: int) -> int:
-    """Return the smallest number of values of a digit so that `_ONES` digits write `size` ones.
-
-    >>> _digit_base(1000), _digit_base(1001)
-    (10, 11)
-    """
-    base: int = round(size ** (1.0 / _ONES))
-    return base + int(base**_ONES < size)
+        return _code(sparse.csr_array([[-_PAIR], [_PAIR], [0.0]]), codes)
+    return _code(_table(np.arange(size)[:, None], size), codes)
 
 
 def _table(columns: NDArray[Any], width: int) -> Any:
@@ -195,13 +173,7 @@ def _table(columns: NDArray[Any], width: int) -> Any:
     n_rows, n_entries = columns.shape
     ends = np.append(np.arange(n_rows + 1), n_rows) * n_entries
     values = np.full(columns.size, 1.0 / math.sqrt(n_entries))
-    return _stored((values, columns.ravel(), ends), (n_rows + 1, width))
-
-
-def _stored(arrays: tuple[Any, Any, Any], shape: tuple[int, int]) -> Any:
-    """Return the rows of a list as an array, or as a CSR matrix if they are long."""
-    table = sparse.csr_array(arrays, shape=shape)
-    return table.toarray() if shape[1] <= _MOST_STORED else table
+    return sparse.csr_array((values, columns.ravel(), ends), shape=(n_rows + 1, width))
 
 
 def _find_category(text: str | None, place: dict[str, int]) -> int:
@@ -232,10 +204,10 @@ def _hash_text(text: str | None, choices: int) -> int:
 
 
 @functools.lru_cache(maxsize=_CHOICES)
-def _hashed_rows(choices: int) -> FloatArray:
+def _hashed_rows(choices: int) -> Any:
     """Return the rows of all hashes, and a row of zeros for a missing string."""
     digits = np.column_stack(np.unravel_index(np.arange(choices**_ONES), (choices,) * _ONES))
-    return np.asarray(_table(digits + choices * np.arange(_ONES), _ONES * choices))
+    return _table(digits + choices * np.arange(_ONES), _ONES * choices)
 
 
 def _count_words(cells: Stored, column: Column) -> Coded:
@@ -258,16 +230,12 @@ def _count_words(cells: Stored, column: Column) -> Coded:
         values += [count / max(1.0, norm) for count in counts.values()]
         ends.append(len(columns))
     arrays = (np.array(values, dtype=np.float64), np.array(columns, dtype=np.intp), np.array(ends))
-    return _code(_stored(arrays, (len(raw), column.n_columns)), places)
+    return _code(sparse.csr_array(arrays, shape=(len(raw), column.n_columns)), places)
 
 
 def _code(table: Any, places: NDArray[Any]) -> Coded:
     """Return a list of rows and positions in it; negative ones count from its end."""
     places = np.where(places < 0, places + table.shape[0], places)
-    if sparse.issparse(table) or table.shape[0] > max(len(places), _MANY):
-        # Rows of a long list that do not occur are left out.
-        used, places = np.unique(places, return_inverse=True)
-        table = table[used]
     return table, places.astype(np.int32)
 
 
@@ -277,7 +245,7 @@ def _place_of_word(word: str, n_columns: int) -> int:
     return int.from_bytes(digest, "little") % n_columns
 
 
-# An array or a CSR matrix, and positions of its rows.
+# A CSR matrix, and positions of its rows.
 Coded: TypeAlias = tuple[Any, NDArray[np.int32]]
 
 
@@ -304,7 +272,7 @@ class CodedRows:
     def arrays(self) -> tuple[NDArray[Any], ...]:
         """All arrays that determine the rows."""
         tables = [table for table, _ in self.blocks]
-        parts = [(t.data, t.indices, t.indptr) if sparse.issparse(t) else (t,) for t in tables]
+        parts = [(table.data, table.indices, table.indptr) for table in tables]
         return (self.numbers, *chain(*parts), *(places for _, places in self.blocks))
 
     def dense(self, kind: type) -> NDArray[Any]:
@@ -314,20 +282,13 @@ class CodedRows:
         rows[:, :last] = self.numbers
         for table, places in self.blocks:
             first, last = last, last + table.shape[1]
-            rows[:, first:last] = _rows_of(table, places)
+            rows[:, first:last] = table[places].toarray()
         return rows
 
 
 def written_out(rows: Any) -> NDArray[Any]:
     """Return rows, which may be coded, as an array of the type of their numbers."""
     return rows.dense(rows.numbers.dtype.type) if isinstance(rows, CodedRows) else rows
-
-
-def _rows_of(table: Any, places: NDArray[np.int32]) -> NDArray[Any]:
-    """Return rows of a list of encoded categories as an array."""
-    if sparse.issparse(table):
-        return np.asarray(table[places].toarray())
-    return np.asarray(table.take(places, axis=0))
 
 
 def numbers_of(rows: Any) -> NDArray[Any]:

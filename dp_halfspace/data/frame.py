@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from dp_halfspace._arrays import FloatArray
 from dp_halfspace._silence import result_or
 from dp_halfspace.data.cells import canonical, days_of_array, number_of
 from dp_halfspace.data.validation import (
@@ -19,13 +20,13 @@ from dp_halfspace.data.validation import (
     arrow,
     call_silently,
     check_two_dimensional,
+    computed,
     is_arrow_table,
     is_foreign_array,
     refuse_foreign_arrays,
     with_readable_texts,
 )
 
-FloatArray = NDArray[np.float64]
 # Larger numbers would overflow when they are divided by their column scale.
 LARGEST = 1e300
 _BY_DTYPE = {"b": "boolean", "i": "number", "u": "number", "f": "number", "M": "date"}
@@ -139,7 +140,7 @@ def read_frame(X: Any) -> Frame:
         frame = _from_polars(X)
     elif is_arrow_table(X):
         frame = Frame(tuple(X.column_names), True, tuple(X.columns), X.num_rows)
-    elif isinstance(X, list | tuple) and any(map(_is_row, X)):
+    elif isinstance(X, list | tuple) and len(X):
         frame = _from_lists(X)
     else:
         check_two_dimensional(X)
@@ -196,31 +197,28 @@ def _from_array(array: NDArray[Any]) -> Frame:
     return Frame(names, False, tuple(array.T), len(array))
 
 
-def _is_row(row: Any) -> bool:
-    """Return whether an object is a row of cells in any container.
-
-    One row in an array among rows in lists must not change how the others are read.
-    """
-    has_cells = hasattr(row, "__len__") and hasattr(row, "__iter__")
-    is_other = isinstance(row, str | bytes | bytearray | Mapping | Set)
-    return has_cells and not is_other and getattr(row, "ndim", 1) == 1
-
-
 def _from_lists(rows: Sequence[Any]) -> Frame:
-    """Return the columns of rows in lists; numpy would choose one type for all of them."""
-    if not all(map(_is_row, rows)):
-        raise ValueError("X must be two-dimensional: one of its rows is not a list of cells")
-    rows = [row if isinstance(row, list | tuple) else _cells_of_row(row) for row in rows]
-    width = len(rows[0])
-    if any(len(row) != width for row in rows):
+    """Return the columns of rows in lists; numpy would choose one type for all of them.
+
+    One row in another container must not change how the others are read.
+    """
+    lists = call_silently(
+        lambda: list(map(_cells_of_row, rows)), f"X {_NO_ROWS}: give an array or a data frame"
+    )
+    width = len(lists[0])
+    if any(len(row) != width for row in lists):
         raise ValueError("X must be two-dimensional: its rows differ in length")
-    columns = tuple(as_cells([row[j] for row in rows]) for j in range(width))
-    return Frame(tuple(map(str, range(width))), False, columns, len(rows), has_dtypes=False)
+    columns = tuple(as_cells([row[j] for row in lists]) for j in range(width))
+    return Frame(tuple(map(str, range(width))), False, columns, len(lists), has_dtypes=False)
+
+
+_NO_ROWS = "must be two-dimensional: one of its rows is no list of cells, or could not be read"
 
 
 def _cells_of_row(row: Any) -> list[Any]:
-    """Return the cells of a row in a container of another library, which may fail or warn."""
-    return call_silently(partial(list, row), UNREADABLE.format("X"))
+    if isinstance(row, str | bytes | bytearray | Mapping | Set):
+        raise ValueError(f"X {_NO_ROWS}")
+    return list(row)
 
 
 def kind_of(column: Any) -> str:
@@ -257,6 +255,14 @@ def read_column(column: Any) -> Stored:
     return _read_series(column)
 
 
+def column_of(name: str, values: Any) -> Stored:
+    """Return the cells of one column of numpy, pandas or Arrow, or of any other list."""
+    if not (hasattr(values, "iloc") or hasattr(values, "type")):
+        values = computed(name, values)
+        values = values if isinstance(values, np.ndarray) else as_cells(values)
+    return read_column(values)
+
+
 def _read_series(series: Any) -> Stored:
     dtype = series.dtype
     if hasattr(dtype, "categories"):
@@ -270,9 +276,7 @@ def _read_series(series: Any) -> Stored:
     base = getattr(dtype, "numpy_dtype", None)
     if base is not None and base.kind in "biuf":
         return Stored(series.to_numpy(dtype=base, na_value=base.type(0)), series.isna().to_numpy())
-    # Sparse whole numbers would become floats if one of them is missing.
-    is_whole = getattr(getattr(dtype, "subtype", None), "kind", "O") in "iu"
-    return Stored(np.asarray(series, dtype=object if is_whole else None))
+    return Stored(np.asarray(series))
 
 
 def _read_arrow(column: Any) -> Stored:

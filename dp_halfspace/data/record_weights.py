@@ -12,11 +12,11 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dp_halfspace._silence import IGNORED_WARNINGS, result_or
+from dp_halfspace._arrays import FloatArray
 from dp_halfspace.data.chunks import Chunks
-from dp_halfspace.data.frame import FloatArray
+from dp_halfspace.data.frame import column_of
 from dp_halfspace.data.people import EXACT_BITS, GRID_BITS
-from dp_halfspace.data.validation import TrainingData, refuse_foreign_arrays, with_nan
+from dp_halfspace.data.validation import TrainingData, refuse_foreign_arrays
 
 # Smallest public number of records for which weights are accepted.
 _FEWEST_WEIGHTED = 20
@@ -72,11 +72,11 @@ def _checked(sample_weight: ArrayLike, n_samples: int) -> FloatArray:
             "sample_weight"
         )
     refuse_foreign_arrays("sample_weight", sample_weight)
-    weights = result_or(None, lambda: _numbers(sample_weight))
-    if weights is None or weights.ndim != 1:
+    if getattr(sample_weight, "ndim", 1) != 1 or not hasattr(sample_weight, "__len__"):
         raise ValueError(
             "sample_weight must be one-dimensional: one number in [0, 1] for each record"
         )
+    weights = column_of("sample_weight", sample_weight).numbers()
     if len(weights) != n_samples:
         raise ValueError(
             "sample_weight and X must have the same number of rows, got "
@@ -84,21 +84,9 @@ def _checked(sample_weight: ArrayLike, n_samples: int) -> FloatArray:
         )
     if not ((weights >= 0.0) & (weights <= 1.0)).all():
         raise ValueError(
-            "sample_weight contains a missing value or a number outside [0, 1]: "
+            "sample_weight contains what is no number, or a number outside [0, 1]: "
             "divide by a PUBLIC bound on the weights, and replace missing weights by "
             "a rule that does not depend on the private data"
         )
     bits = min(GRID_BITS, EXACT_BITS - n_samples.bit_length())
     return np.asarray(np.ldexp(np.floor(np.ldexp(weights, bits)), -bits))
-
-
-def _numbers(values: ArrayLike) -> FloatArray | None:
-    """Return values as floats with NaN for missing ones, or None if they are not numbers."""
-    # An array of another library may be computed only now, and warn of an entry.
-    with IGNORED_WARNINGS:
-        array = np.asarray(values)
-    if array.dtype.kind == "O":
-        if any(isinstance(value, str | bytes) for value in array.ravel().tolist()):
-            return None
-        array = with_nan(array).astype(np.float64)
-    return array.astype(np.float64) if array.dtype.kind in "biuf" else None

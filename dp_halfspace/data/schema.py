@@ -28,7 +28,7 @@ _MISSING_RULES = ("indicator", "ignore")
 BOOLEAN = (FALSE, TRUE)
 # Default number of columns for the words of a column of strings.
 _N_WORD_COLUMNS = 64
-# Largest number of encoded columns of words, or of categories with a column of their own.
+# Largest number of encoded columns of words, or of categories, which have a column each.
 WIDEST_ENCODING = 2**12
 _RULES_OF_COLUMNS = (
     f"must be [low, high], a list of categories, one of {', '.join(_WORDS)}, or a mapping with "
@@ -53,7 +53,6 @@ _BORDER = re.compile(r"[^0-9A-Za-z]+|(?<=[a-z0-9])(?=[A-Z])")
 # Between two formats of dates, of which a user is to choose one.
 CHOICE = " or "
 _SOURCE_DTYPE = "by the dtype of the column"
-_BY_CATEGORIES = "by the dtype of the column; its categories are not public unless stated"
 _BY_LIST = "as in all lists of rows"
 
 
@@ -124,29 +123,19 @@ def read_schema(schema: Any) -> tuple[dict[str, Any], Any]:
 
 
 def label_set(target: Any, y: Any) -> NDArray[Any] | None:
-    """Return the labels of a schema, as numbers if the labels of the records are numbers.
-
-    The type of these numbers is decided by the dtype of the labels or, if they are a list without a
-    dtype, by the schema.
-    """
+    """Return the labels of a schema, as numbers if the labels of the records are numbers."""
     if target is None:
         return None
     labels = np.asarray(target)
     values = y.sample if isinstance(y, Chunks) else y
-    is_list = isinstance(values, list | tuple)
     dtype = values.dtype if is_chunked(values) else getattr(array_or_none(values), "dtype", None)
-    if labels.dtype.kind == "U" and dtype is not None and dtype.kind in "iuf":
-        try:
-            numbers = labels.astype(np.float64)
-        except ValueError:
-            raise ValueError("target of schema lists strings, but y contains numbers") from None
-        if is_list:
-            dtype = np.dtype(np.int64 if (numbers == np.rint(numbers)).all() else np.float64)
-        with np.errstate(invalid="ignore"):
-            found = numbers.astype(dtype)
-        # A whole number of few bits may not be the label that the schema states.
-        return numbers if dtype.kind in "iu" and (found != numbers).any() else found
-    return labels
+    if labels.dtype.kind != "U" or dtype is None or dtype.kind not in "iuf":
+        return labels
+    try:
+        numbers = labels.astype(np.float64)
+    except ValueError:
+        raise ValueError("target of schema lists strings, but y contains numbers") from None
+    return numbers.astype(np.int64) if (numbers == np.rint(numbers)).all() else numbers
 
 
 def resolved_columns(frame: Frame, rules: Mapping[str, Any]) -> tuple[Column, ...]:
@@ -170,9 +159,7 @@ def resolved_columns(frame: Frame, rules: Mapping[str, Any]) -> tuple[Column, ..
         if rules.get(name) is not None:
             columns.append(_read_rule(name, rules[name]))
         elif frame.has_dtypes:
-            has_categories = hasattr(getattr(values, "dtype", None), "categories")
-            source = _BY_CATEGORIES if has_categories else _SOURCE_DTYPE
-            columns.append(_column(name, kind_of(values), source=source))
+            columns.append(_column(name, kind_of(values), source=_SOURCE_DTYPE))
         else:
             columns.append(_column(name, "number", source=_BY_LIST))
     return tuple(columns)
@@ -184,28 +171,21 @@ def unstated_kinds(columns: Sequence[Column]) -> str:
     if not unstated:
         return ""
     some = _some(f"{column.name!r}: {word_of(column)}" for column in unstated)
-    said = [f"schema does not state what {len(unstated)} of {len(columns)} columns hold ({some}): "]
+    how = (
+        "it is taken from the dtypes of the table and declared public. A reader that infers dtypes "
+        "lets one record change them, which the guarantee does not cover"
+    )
     if unstated[0].source == _BY_LIST:
-        said[0] += "a list of rows has no dtypes, so it is read as numbers"
-    else:
-        said[0] += "it is taken from the dtypes of the table and declared public"
-        said.append(
-            "A reader that infers dtypes lets one record change them, which the guarantee does not "
-            "cover"
-        )
-    listed = [repr(column.name) for column in unstated if column.source == _BY_CATEGORIES]
-    if listed:
-        said.append(
-            f"The categories of the dtype of {_some(listed)} may have been found by a reader, so "
-            "they are treated as private and read as text: list them in the schema if they are "
-            f"public, schema={{{listed[0]}: ['A', 'B']}}"
-        )
+        how = "a list of rows has no dtypes, so it is read as numbers"
+    said = [
+        f"schema does not state what {len(unstated)} of {len(columns)} columns hold ({some}): {how}"
+    ]
     texts = [repr(c.name) for c in unstated if c.source == _SOURCE_DTYPE and c.kind == "text"]
     if texts:
         said.append(
-            f"The cells of {_some(texts)} are stored as objects or texts, so they are read as "
-            f"text, even if they are numbers: state schema={{{texts[0]}: 'number'}}, or 'date' or "
-            "'boolean', to read each cell as such"
+            f"The cells of {_some(texts)} are stored as objects, texts or categories, so they are "
+            f"read as text, even if they are numbers: state schema={{{texts[0]}: 'number'}}, or "
+            "'date', 'boolean' or a list of categories, to read each cell as such"
         )
     said.append(
         f"State every column, for example schema={{{unstated[0].name!r}: "
@@ -353,6 +333,11 @@ def _number(end: Any) -> float:
 
 
 def _category_column(name: str, values: list[Any], refusal: str) -> Column:
+    if len(values) > WIDEST_ENCODING:
+        raise ValueError(
+            f"schema of the column {name!r} lists {len(values)} categories, and at most "
+            f"{WIDEST_ENCODING} get a column each: state 'text', which needs no list"
+        )
     categories = tuple(category_of(value) for value in values)
     if not categories or None in categories or len(set(categories)) < len(categories):
         raise ValueError(

@@ -10,10 +10,8 @@ import math
 import re
 import warnings
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
-from datetime import date
+from dataclasses import dataclass
 from functools import partial
-from numbers import Number
 from typing import Any, NoReturn
 
 import numpy as np
@@ -32,7 +30,6 @@ from dp_halfspace._silence import (
     may_print_or_warn,
     result_or,
 )
-from dp_halfspace.data.cells import category_of
 from dp_halfspace.data.chunks import Chunks, is_own
 from dp_halfspace.data.people import People
 from dp_halfspace.data.sparse_rows import checked_csr
@@ -46,7 +43,6 @@ _QUOTES_DATA = re.compile(r"array=|could not convert|Complex data not supported|
 FIRST_ROUNDED = 2.0**53
 # Placeholder for an object that must not be converted.
 _NO_NUMBER = object()
-_ENDLESS = ("inf", "-inf")
 _MIXED = "y mixes types: use labels of one type"
 _OTHER_LABEL = "y contains a label that is not among the public labels in classes"
 _SHAPE_MESSAGES = re.compile(
@@ -122,7 +118,7 @@ def check_lengths(X: Any, y: NDArray[Any], *, hides_rows: bool) -> None:
 
 def _check_labels(y: ArrayLike) -> NDArray[Any]:
     refuse_foreign_arrays("y", y)
-    y = y if isinstance(y, np.ndarray) else _computed("y", y)
+    y = y if isinstance(y, np.ndarray) else computed("y", y)
     array = array_or_none(y)
     if array is None or array.ndim not in (1, 2) or (array.ndim == 2 and array.shape[1] != 1):
         # The message of a library would show the shape, in which the number of rows may be private.
@@ -202,7 +198,7 @@ def is_foreign_array(values: Any) -> bool:
     return hasattr(kind, "__array__") and not (is_table or issubclass(kind, np.ndarray))
 
 
-def _computed(name: str, values: Any) -> Any:
+def computed(name: str, values: Any) -> Any:
     """Return the array of an object of another library, which may compute it only now."""
     if not is_foreign_array(values):
         return values
@@ -230,42 +226,22 @@ def with_readable_texts(column: Any) -> Any:
     """Return a column of Arrow with strings that are valid UTF-8, each by itself.
 
     Arrow reads a file without decoding its strings, and later quotes a string that it cannot
-    decode.
-    """
-    pyarrow, column = arrow(), _without_views(column)
-    is_dictionary = pyarrow.types.is_dictionary(column.type)
-    kind = column.type.value_type if is_dictionary else column.type
-    stored = {pyarrow.string(): pyarrow.binary(), pyarrow.large_string(): pyarrow.large_binary()}
-    if kind not in stored:
-        return column
-    try:
-        column.validate(full=True)
-    except pyarrow.ArrowInvalid:
-        cells = (column.cast(kind) if is_dictionary else column).cast(stored[kind]).to_pylist()
-        texts = [c if c is None else c.decode("utf-8", "backslashreplace") for c in cells]
-        plain = pyarrow.array(texts, kind)
-        plain = pyarrow.chunked_array([plain]) if hasattr(column, "chunks") else plain
-        return plain.dictionary_encode() if is_dictionary else plain
-    return column
-
-
-def _without_views(column: Any) -> Any:
-    """Return a column of Arrow with its strings or bytes as plain ones, not as views.
-
-    Views, as polars hands them over, lack many functions of Arrow and pandas.
+    decode. Dictionaries and views of strings, which lack many functions, become plain strings.
     """
     pyarrow = arrow()
     is_dictionary = pyarrow.types.is_dictionary(column.type)
-    plain = {"string_view": pyarrow.large_string(), "binary_view": pyarrow.large_binary()}.get(
-        str(column.type.value_type if is_dictionary else column.type)
-    )
-    if plain is None or not is_dictionary:
-        return column if plain is None else column.cast(plain)
-    parts = [
-        pyarrow.DictionaryArray.from_arrays(part.indices, part.dictionary.cast(plain))
-        for part in getattr(column, "chunks", (column,))
-    ]
-    return pyarrow.chunked_array(parts, pyarrow.dictionary(column.type.index_type, plain))
+    kind = column.type.value_type if is_dictionary else column.type
+    if str(kind) not in ("string", "large_string", "string_view"):
+        return column
+    texts = column.cast(kind) if is_dictionary else column
+    texts = texts.cast(pyarrow.large_string()) if str(kind) == "string_view" else texts
+    try:
+        texts.validate(full=True)
+    except pyarrow.ArrowInvalid:
+        cells = texts.cast(pyarrow.large_binary()).to_pylist()
+        readable = [c if c is None else c.decode("utf-8", "backslashreplace") for c in cells]
+        return pyarrow.array(readable, pyarrow.large_string())
+    return texts
 
 
 def _kind_of(X: Any) -> str:
@@ -287,7 +263,7 @@ def check_features(
     No error states the number of rows if it is hidden.
     """
     refuse_foreign_arrays("X", X)
-    X = _computed("X", X)
+    X = computed("X", X)
     if is_arrow_table(X):
         texts = list(map(with_readable_texts, X.columns))
         X = type(X).from_arrays(texts, names=X.column_names)
@@ -325,7 +301,9 @@ def holds_objects(X: Any) -> bool:
 
 def _converted(estimator: BaseEstimator, X: Any, cells: Any, *, reset: bool) -> Any:
     """Return the cells of `X` as floats, or None if they are not numbers."""
-    kinds = [np.float64, np.float32] if _may_be_single(X) else np.float64
+    # One missing cell changes the type of a column of a frame, and one odd cell that of a list.
+    has_one_type = isinstance(X, np.ndarray) or sparse.issparse(X)
+    kinds = [np.float64, np.float32] if has_one_type else np.float64
     how: dict[str, Any] = {"accept_sparse": "csr", "dtype": kinds, "ensure_all_finite": False}
 
     def convert() -> Any:
@@ -337,18 +315,6 @@ def _converted(estimator: BaseEstimator, X: Any, cells: Any, *, reset: bool) -> 
     # One missing cell changes the memory order in which polars exports a table of whole numbers.
     has_no_order = hasattr(X, "columns") and not hasattr(X, "iloc")
     return np.asfortranarray(checked) if has_no_order and checked is not None else checked
-
-
-def _may_be_single(X: Any) -> bool:
-    """Return whether rows may be read in float32, for a frame only if all columns are floats.
-
-    In a frame with float32, whole numbers and booleans become float32. One missing cell turns such
-    a column into float64, which would change how all rows are read. Lists have no type: numpy would
-    choose one for all rows by all of their cells.
-    """
-    if isinstance(X, list | tuple):
-        return False
-    return all(getattr(dtype, "kind", "") == "f" for dtype in getattr(X, "dtypes", ()))
 
 
 def with_nan(X: Any) -> Any:
@@ -524,14 +490,6 @@ def not_finite(names: Any, columns: list[int]) -> ValueError:
 def class_indices(y: ArrayLike, classes: ArrayLike | None) -> tuple[NDArray[np.intp], NDArray[Any]]:
     """Return the positions of labels in the sorted public label set, and this set."""
     labels = _check_labels(y)
-    if classes is not None and labels.dtype.kind in "iu":
-        label_set = _check_classes(classes)
-        if label_set.dtype.kind == labels.dtype.kind:
-            # Labels are found without sorting them, because there are as many as records.
-            codes = np.minimum(np.searchsorted(label_set, labels), len(label_set) - 1)
-            if (label_set[codes] != labels).any():
-                raise ValueError(_OTHER_LABEL)
-            return codes, label_set
     seen, inverse = _distinct_labels(labels)
     if classes is None:
         if len(seen) < 2:
@@ -650,114 +608,3 @@ def stand_in(estimator: Any) -> BaseEstimator:
     """
     bare: BaseEstimator = type(type(estimator).__name__, (BaseEstimator,), {})()
     return bare
-
-
-def sort_training_data(groups: Any, data: TrainingData) -> TrainingData:
-    """Return a training set sorted by person."""
-    X, people, codes = sort_by_person(groups, data.X, data.class_indices)
-    return replace(data, X=X, class_indices=codes, people=people)
-
-
-def sort_by_person(groups: Any, X: Any, codes: Any = None) -> tuple[Any, People | None, Any]:
-    """Sort rows and class indices by person, in the order of first rows, if there are groups."""
-    if groups is None:
-        return X, None, codes
-    if isinstance(X, Chunks):
-        raise ValueError("groups is not supported for rows in chunks: give them as arrays")
-    owner = _owners(groups, X.shape[0])
-    order = np.argsort(owner, kind="stable")
-    if sparse.issparse(X):
-        rows = X[order]
-    else:
-        rows = np.empty_like(X)  # in the memory order of X, in which norms are summed
-        np.take(X, order, axis=0, out=rows)
-    return rows, People(np.bincount(owner)), None if codes is None else codes[order]
-
-
-def _owners(groups: Any, n_rows: int) -> NDArray[np.intp]:
-    """Return the person of each row, numbered by first rows; errors name and count nobody."""
-    refuse_foreign_arrays("groups", groups)
-    rule = (
-        "groups must be one-dimensional: one hashable value for each row, the person that "
-        "it belongs to"
-    )
-    if isinstance(groups, str | bytes) or getattr(groups, "ndim", 1) != 1:
-        raise ValueError(rule)
-    found = result_or(None, lambda: _persons(groups))
-    if found is None:
-        raise ValueError(rule)
-    persons, has_missing, is_rounded = found
-    if len(persons) != n_rows:
-        raise ValueError(
-            "groups and X must have the same number of rows. The numbers are not "
-            "shown, because the number of rows of a person is private: compare "
-            "len(groups) with len(X)"
-        )
-    if has_missing:
-        raise ValueError("groups contains a missing value: every row needs a person")
-    if is_rounded:
-        raise ValueError(
-            "groups contains floats from 2^53 on, which cannot distinguish whole "
-            "numbers: read such identifiers as text"
-        )
-    return persons
-
-
-def _persons(groups: Any) -> tuple[NDArray[np.intp], bool, bool]:
-    """Return the person of each row, and whether an identifier is missing, or a rounded float."""
-    number: dict[Any, int] = {}
-    with IGNORED_WARNINGS:
-        values = groups.tolist() if hasattr(groups, "tolist") else list(groups)
-    # Equal plain numbers have equal names and belong to one person, so names are computed for other
-    # values only: True equals 1 and has another name.
-    plain = (int, float, str)
-    keys = (value if type(value) in plain else _name_of(value) for value in values)
-    owners = [number.setdefault(key, len(number)) for key in keys]
-    has_missing = any(map(_has_missing_part, number))
-    is_rounded = any(type(key) is float and abs(key) >= FIRST_ROUNDED for key in number)
-    person: dict[Any, int] = {}
-    names = map(_name_of, number) if any(isinstance(key, str) for key in number) else number
-    same = [person.setdefault(name, len(person)) for name in names]
-    return np.array(same, dtype=np.intp)[owners], has_missing, is_rounded
-
-
-def _name_of(owner: Any) -> Any:
-    """Return the same name for all ways to write a person: 7, 7.0, "7", "007" and b"7".
-
-    One name with a letter turns a column of numbers into strings, with their leading zeros, and one
-    that is bytes turns a column of strings into bytes.
-    """
-    if isinstance(owner, tuple | frozenset):
-        return type(owner)(map(_name_of, owner)) if type(owner) in (tuple, frozenset) else owner
-    if is_arrow_scalar(owner):
-        return _name_of_scalar(owner)
-    is_cell = isinstance(owner, str | bytes | Number | date | np.generic)
-    text = category_of(owner) if is_cell else None
-    # Numbers with too many digits to be written would all have the same name, so they are compared
-    # as numbers.
-    return owner if text is None or text in _ENDLESS else text
-
-
-def _name_of_scalar(owner: Any) -> Any:
-    """Return the name of the value of a scalar of Arrow, or the scalar if the value is nested."""
-    try:
-        value = owner.as_py()
-    except (ValueError, OverflowError):
-        return owner
-    return owner if value is None or isinstance(value, list | dict) else _name_of(value)
-
-
-def _has_missing_part(owner: Any) -> bool:
-    """Return whether a value, or a part of a tuple or of a nested value of Arrow, is missing."""
-    parts = [owner]
-    while parts:
-        part = parts.pop()
-        if is_missing(part):
-            return True
-        if is_arrow_scalar(part):
-            part = part.as_py()
-        if isinstance(part, dict):
-            parts += [*part.keys(), *part.values()]
-        elif isinstance(part, tuple | frozenset | list):
-            parts += part
-    return False

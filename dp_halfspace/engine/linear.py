@@ -680,7 +680,6 @@ def _model_of_features(
         },
         scales=features.with_released(known.scales).scales,
         clip=CLIP,
-        population=known.class_weights,
     )
 
 

@@ -137,9 +137,9 @@ class PublicFacts:
         if self.is_chunked and "chunks" not in takes:
             raise ValueError(
                 "rows in chunks are not supported with these parameters: "
-                "AdaptiveMarginClassifier, PrivateKernelClassifier, PrivateTableClassifier and "
-                "PrivateAUCClassifier support them with their default parameters. Give the rows as "
-                "an array, from dask by X.compute()"
+                "AdaptiveMarginClassifier, PrivateKernelClassifier, PrivateTableClassifier, "
+                "PrivateAUCClassifier and OutputPerturbationClassifier support them with their "
+                "default parameters. Give the rows as an array, from dask by X.compute()"
             )
         if self.has_people and "groups" not in takes:
             raise ValueError(
@@ -150,8 +150,9 @@ class PublicFacts:
         if self.has_weights and "sample_weight" not in takes:
             raise ValueError(
                 "sample_weight is not supported with these parameters: AdaptiveMarginClassifier, "
-                "PrivateKernelClassifier and PrivateTableClassifier weigh records with their "
-                "default parameters. class_weight weighs labels"
+                "PrivateKernelClassifier, PrivateTableClassifier, OutputPerturbationClassifier and "
+                "ObjectivePerturbationClassifier weigh records with their default parameters. "
+                "class_weight weighs labels"
             )
 
 
@@ -172,8 +173,8 @@ class Fitted:
     estimated, clipped at `clip`. `data_norm` is the norm to which rows are scaled down at
     prediction, infinite if they are not. `attributes` are further fitted attributes by name.
     `error_share` is the released share of errors of a selection for a small table, `rarer_share`
-    that of the records in the rarer of two classes. `population` are the class weights that scores
-    are for. `row_clip` shortens long rows in the column scales.
+    that of the records in the rarer of two classes. `row_clip` shortens long rows in the column
+    scales.
     """
 
     coefficients: FloatArray
@@ -184,7 +185,6 @@ class Fitted:
     clip: float = math.inf
     error_share: float | None = None
     rarer_share: float | None = None
-    population: tuple[float, ...] | None = None
     row_clip: RowClip | None = None
 
 

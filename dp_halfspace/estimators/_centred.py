@@ -355,6 +355,26 @@ def risk_of(read: RowsRead, loss: Loss, *, is_formed: bool) -> MarginRisk | Soft
     )
 
 
+def clipped_risk(
+    facts: PublicFacts, loss: Loss, constant: float | None, **robust: Any
+) -> MarginRisk | SoftmaxRisk:
+    """Return the risk of rows that are scaled down to a public norm, with their constant."""
+    sizes, weights = (facts.n_privacy_units, facts.n_features), facts.class_weights
+    # Weights from noisy counts, and weights of records, can be any number in [0, 1].
+    has_any = facts.balances_classes or facts.has_weights
+    return empirical_risk(
+        loss,
+        facts.n_privacy_units,
+        facts.n_features + (constant is not None),
+        facts.n_classes,
+        row_norm=math.hypot(facts.data_norm, constant or 0.0) * UP,
+        block_rows=block_size(*sizes, is_sparse=facts.is_sparse),
+        max_weight=max(weights),
+        min_weight=0.0 if has_any else min(weights),
+        **robust,
+    )
+
+
 def plan_centred_output(
     read: RowsRead,
     loss: Loss,

@@ -8,24 +8,14 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from dp_halfspace.data.chunked_data import without_ledger_and_seed
-from dp_halfspace.data.chunks import apply_to_chunks, kept
+from dp_halfspace.data.chunks import apply_to_chunks
 from dp_halfspace.data.encoding import Encoding
-from dp_halfspace.data.people import place_rows
 from dp_halfspace.data.validation import TrainingData
 from dp_halfspace.engine.features import Features, estimated_numbers
-from dp_halfspace.engine.plan import FitPlan, Fitted, relative_weights
-from dp_halfspace.engine.probabilities import (
-    SURER,
-    certainty_of,
-    log_odds_of,
-    log_probabilities_of,
-    surety,
-)
+from dp_halfspace.engine.plan import FitPlan, Fitted
+from dp_halfspace.engine.probabilities import SURER, certainty_of
 from dp_halfspace.engine.scales import SCALES, ColumnScales, ColumnScalesPlan
-from dp_halfspace.estimators._operating_point import ThresholdReleases
 from dp_halfspace.estimators._rare_tables import ColumnRankingFit
 from dp_halfspace.estimators._small_tables import SmallTableFit
 from dp_halfspace.estimators.adaptive_margin import AdaptiveMarginClassifier
@@ -93,7 +83,7 @@ class PureFit(FitPlan):
 
 @dataclass(frozen=True, slots=True)
 class TableFit(FitPlan):
-    """Fit encoded rows by the inner plan, and choose a threshold if a target was given.
+    """Fit encoded rows by the inner plan.
 
     `columns` writes the columns that the released `model` reads; the inner plan of a selection
     reads them, too, and other plans read encoded rows. The record shows `parameters`.
@@ -103,20 +93,17 @@ class TableFit(FitPlan):
     model: PrivateKernelClassifier | AdaptiveMarginClassifier
     inner: FitPlan
     columns: Features
-    class_weights: tuple[float, ...]
     parameters: Mapping[str, Any]
-    threshold: ThresholdReleases | None = None
 
     @property
     def events(self) -> tuple[Event, ...]:
         """Events that a run charges."""
-        return (*self.inner.events, *(() if self.threshold is None else self.threshold.events))
+        return self.inner.events
 
     @property
     def asks(self) -> tuple[str, ...]:
         """What each event asks for, in words."""
-        of_threshold = ("counts of scores by label", "the threshold")
-        return (*self.inner.asks, *(() if self.threshold is None else of_threshold))
+        return self.inner.asks
 
     @property
     def is_selection(self) -> bool:
@@ -133,15 +120,13 @@ class TableFit(FitPlan):
             **self.inner.public,
             "columns": {column.name: column.describe() for column in self.encoding.columns},
             "private_column_scales": names[self.columns.estimated],
-            "threshold": {self.threshold.target: self.threshold.wanted} if self.threshold else None,
             "calibrated": counts,
         }
 
     @property
     def takes(self) -> frozenset[str]:
-        """The inputs of the inner plan, without weights if a count has integer noise."""
-        counts = self.threshold is not None and self.threshold.is_of_integers
-        return self.inner.takes - {"sample_weight"} if counts else self.inner.takes
+        """The inputs of the inner plan."""
+        return self.inner.takes
 
     def run(self, data: TrainingData, permit: Permit) -> Fitted:
         """Return the fitted attributes of the table in addition to those of the model."""
@@ -170,19 +155,7 @@ class TableFit(FitPlan):
             "column_scales_": columns.scales,
             "model_": model,
             "certainty_": certainty,
-            "threshold_": None,
         }
-        if self.threshold is not None:
-            odds = kept(_odds_of_all(model, columns, certainty, data))
-            weights = relative_weights(fitted.population or self.class_weights)
-            attributes["threshold_"] = self.threshold.run(
-                odds,
-                data.class_indices,
-                weights,
-                permit,
-                people=data.people,
-                record_weights=data.weights,
-            )
         return replace(fitted, attributes=attributes)
 
 
@@ -220,33 +193,3 @@ def stated_scales(encoding: Encoding) -> ColumnScales:
     )
     ends = ends.reshape(-1, 2) / 2.0
     return ColumnScales(ends.sum(axis=1), np.diff(ends)[:, 0] / _HALF_RANGE)
-
-
-def odds_of(
-    scores: NDArray[np.float64], certainty: float | None, is_selected: bool
-) -> NDArray[np.float64]:
-    """Return log odds of two classes, or log probabilities up to a constant."""
-    if is_selected:
-        scores = surety(scores)
-    if certainty is not None:
-        return np.asarray(certainty * scores)
-    return log_odds_of(scores) if scores.ndim == 1 else log_probabilities_of(scores)
-
-
-def _block_odds(
-    rows: Any, model: Any, columns: Features, certainty: float | None
-) -> NDArray[np.float64]:
-    """Return the log odds of encoded rows of two classes."""
-    if not len(rows):
-        return np.empty(0)
-    return odds_of(model.decision_function(columns.columns(rows)), certainty, is_selected=False)
-
-
-def _odds_of_all(model: Any, columns: Features, certainty: float | None, data: TrainingData) -> Any:
-    """Score the rows of the fit, each at its place."""
-    how = without_ledger_and_seed(model), columns, certainty
-    if data.people is None:
-        return apply_to_chunks(_block_odds, data.X, *how)
-    return data.people.gather_blocks(
-        len(data.people), lambda *where: _block_odds(place_rows(data.X, *where), *how)
-    )

@@ -74,9 +74,8 @@ class AdaptiveMarginClassifier(DefaultStepsClassifier):
     projection : str or None, default="auto"
         Public random projection of the columns before the fit: ``"rademacher"``, ``"hadamard"`` or
         None. ``"auto"`` projects for pure DP only, with more than 512 columns (with the exponential
-        mechanism more than 64). `coef_` is mapped back to the columns. If a projection is named, a
-        `PrivacyWarning` says when none was drawn, or when it has fewer than ``4 / margin^2``
-        components.
+        mechanism more than 64). `coef_` is mapped back to the columns. No
+        projection is made to as many columns as there are, or more; see `projection_`.
     n_components : int or "auto", default="auto"
         Number of columns after the projection, for which the default steps need `data_norm`.
         ``"auto"`` follows from the margin, or is 500; for pure DP it is 150, or as in
@@ -298,8 +297,6 @@ class AdaptiveMarginClassifier(DefaultStepsClassifier):
             linear_map=linear_map,
         )
         n_drawn = None if linear_map is None else linear_map.n_components
-        if self.projection not in {"auto", None}:
-            self._warn_of_projection(n_drawn, None, facts)
         public = {**plan.public, "selection": "none", "margins": [None], "n_components": [n_drawn]}
         return replace(plan, public=public)
 
@@ -331,7 +328,6 @@ class AdaptiveMarginClassifier(DefaultStepsClassifier):
         plan: Any
         if is_single:
             plan = plan_training(problem, solver, margins[0] if margins else None, budget)
-            candidates = [plan]
         else:
             plan = papers.plan_selection(
                 problem,
@@ -341,23 +337,8 @@ class AdaptiveMarginClassifier(DefaultStepsClassifier):
                 budget,
                 population=self.selection_score == "population",
             )
-            candidates = plan.candidates
-        if self.projection not in {"auto", None}:
-            # The smallest margin needs most components.
-            worst = min(candidates, key=lambda plan: plan.margin or 1.0)
-            n_drawn = None if worst.linear_map is None else worst.linear_map.n_components
-            self._warn_of_projection(n_drawn, worst.margin, facts)
         found: FitPlan = replace(plan, public={**plan.public, "selection": self.selection})
         return found
-
-    def _warn_of_projection(
-        self, n_drawn: int | None, margin: float | None, facts: PublicFacts
-    ) -> None:
-        """Warn if the requested map is not applied, or is too small for a margin."""
-        from dp_halfspace.estimators._options import warn_of_projection  # noqa: PLC0415
-
-        sizes = {"n_columns": facts.n_features, "n_samples": facts.n_privacy_units}
-        warn_of_projection(self.projection, n_drawn, margin=margin, **sizes)
 
 
 def _checked_margins(margin: Any, *, is_grid: bool) -> list[float]:

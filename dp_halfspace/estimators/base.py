@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, cast
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
-from scipy.special import expit, log_expit, log_softmax, softmax
+from scipy.special import log_expit, log_softmax
 from sklearn.base import ClassifierMixin
 from sklearn.utils import Tags
 from sklearn.utils.metaestimators import available_if
@@ -47,6 +47,7 @@ from dp_halfspace._sklearn_compat import (
 )
 from dp_halfspace.data.chunked_data import by_chunks, check_chunks
 from dp_halfspace.data.chunks import Chunks
+from dp_halfspace.data.owners import sort_training_data
 from dp_halfspace.data.record_weights import with_sample_weight
 from dp_halfspace.data.validation import (
     TrainingData,
@@ -54,7 +55,6 @@ from dp_halfspace.data.validation import (
     check_training_data,
     is_chunked,
     share_of_right,
-    sort_training_data,
 )
 from dp_halfspace.engine import probabilities
 from dp_halfspace.engine.plan import FitPlan, Fitted, PublicFacts
@@ -150,10 +150,10 @@ class PrivateClassifier(ClassifierMixin, SharedLedger, ABC):
         y : array-like of shape (n_samples,), or in chunks
             Labels from `classes`.
         groups : array-like of shape (n_samples,) or None, default=None
-            The person to whom each row belongs, as any hashable values. The unit of privacy is then
-            a person with all rows, each of which weighs one over their number; the number of people
-            is public, the number of rows of each person is not. ``docs/guide/persons.md`` lists the
-            estimators and parameters that protect people.
+            The person to whom each row belongs: texts, numbers or dates. The unit of privacy is
+            then a person with all rows, each of which weighs one over their number; the number of
+            people is public, the number of rows of each person is not. ``docs/guide/persons.md``
+            lists the estimators and parameters that protect people.
         sample_weight : array-like of shape (n_samples,) or None, default=None
             PRIVATE weight of each record in [0, 1], a part of the record. Whatever the weights, the
             noise is the same, so small ones cost accuracy: the largest should be near 1. From 20
@@ -458,7 +458,7 @@ class PrivateClassifier(ClassifierMixin, SharedLedger, ABC):
         AttributeError
             If the scores of the model are no log odds; the message says what to use.
         """
-        return self._predicted(X, self._probabilities)
+        return self._predicted(X, lambda scores: np.exp(self._log_probabilities(scores)))
 
     @available_if(_has_probabilities)
     @by_chunks
@@ -484,12 +484,6 @@ class PrivateClassifier(ClassifierMixin, SharedLedger, ABC):
             "AdaptiveMarginClassifier or PrivateTableClassifier, whose probabilities follow from "
             "the scores, or decision_function for the scores"
         )
-
-    def _probabilities(self, scores: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Convert log odds of the second class, or scores of all classes."""
-        if scores.ndim == 1:
-            return np.column_stack([expit(-scores), expit(scores)])
-        return np.asarray(softmax(scores, axis=1))
 
     def _log_probabilities(self, scores: NDArray[np.float64]) -> NDArray[np.float64]:
         """Convert log odds of the second class, or scores of all classes, to logarithms."""
@@ -698,9 +692,6 @@ class DefaultStepsClassifier(PrivateLinearClassifier):
             "algorithm (margin, solver, selection or delta=0), or a public model was kept. Use "
             "decision_function"
         )
-
-    def _probabilities(self, scores: NDArray[np.float64]) -> NDArray[np.float64]:
-        return np.exp(self._log_probabilities(scores))
 
     def _log_probabilities(self, scores: NDArray[np.float64]) -> NDArray[np.float64]:
         if hasattr(self, "certainty_"):

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from copy import copy
 from dataclasses import dataclass, replace
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -11,11 +9,10 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
-from sklearn.utils.validation import check_is_fitted
 
 from dp_halfspace._memory import KEPT_BYTES, refuse_beyond_memory
 from dp_halfspace._params import public_number
-from dp_halfspace._sklearn_compat import Interval, StrOptions, column_names
+from dp_halfspace._sklearn_compat import Interval, StrOptions
 from dp_halfspace.engine.features import Features, joint_features
 from dp_halfspace.engine.linear import WIDEST, LinearFit, plan_features, plan_linear
 from dp_halfspace.engine.plan import FitPlan, Fitted, PublicFacts
@@ -28,13 +25,6 @@ from dp_halfspace.estimators._kernel_features import (
     n_terms,
     project_features,
     relative_scale,
-)
-from dp_halfspace.estimators._options import (
-    monotone_curves,
-    read_directions,
-    split_rows,
-    sums_of_terms,
-    warn_of_projection,
 )
 from dp_halfspace.estimators._small_tables import plan_small_fit
 from dp_halfspace.estimators._wrapped_plans import plan_rows
@@ -58,8 +48,6 @@ from dp_halfspace.projection.linear import PROJECTIONS
 from dp_halfspace.rows.blocks import block_size
 
 if TYPE_CHECKING:
-    from typing_extensions import Self
-
     from dp_halfspace.data.validation import TrainingData
     from dp_halfspace.privacy.record import PrivacyRecord
 
@@ -198,9 +186,6 @@ class PrivateKernelClassifier(DefaultStepsClassifier):
         Released column scales; None if none were estimated.
     fill_value_ : float or None
         Value that replaces a missing entry; None if `X` must not have missing entries.
-    monotone_ : tuple
-        Only for a copy made by `with_monotone`: position, values (on the column scales) and effects
-        of each monotone column.
     privacy_ : PrivacyRecord
         The privacy guarantee of the fit, its events, and what was assumed public.
     n_features_in_ : int
@@ -346,66 +331,8 @@ class PrivateKernelClassifier(DefaultStepsClassifier):
             self.feature_map_ = AdditiveMap(self.n_features_in_, 1, clip=np.inf)
             self.n_components_, self.data_norm_ = self.n_features_in_, 1.0
 
-    def with_monotone(self, monotone: Mapping[str, str]) -> Self:
-        """Return a copy whose score rises, or falls, with single columns; it costs nothing.
-
-        Parameters
-        ----------
-        monotone : dict
-            PUBLIC knowledge: name of a column to ``"increasing"`` or ``"decreasing"``. Columns
-            without names are ``"x0"``, ``"x1"``, ...
-
-        Returns
-        -------
-        PrivateKernelClassifier
-            A fitted copy in which the curves of these columns are the nearest monotone ones, by
-            isotonic regression of the released curves. If two rows agree in all other columns,
-            their scores are in order, exactly. Of a copy, the columns that are named again have the
-            new direction, and the others keep theirs.
-
-        Raises
-        ------
-        ValueError
-            If the model is no sum of curves (``kernel="additive"``, or the columns alone), has more
-            than two classes, or a column or a direction is unknown.
-
-        Notes
-        -----
-        **Privacy.** Post-processing of released coefficients; ``privacy_`` is that of the model.
-        """
-        check_is_fitted(self)
-        return self._with_curves(read_directions(monotone, list(map(str, column_names(self)))))
-
-    def _with_curves(self, directions: Mapping[int, bool]) -> Self:
-        """Return a copy with monotone effects of the columns at these positions."""
-        curves = monotone_curves(
-            self._released_margins,
-            self.feature_map_,
-            self.data_norm_,
-            len(self.coef_),
-            directions,
-        )
-        kept = [one for one in getattr(self, "monotone_", ()) if one[0] not in directions]
-        changed = copy(self)
-        changed.monotone_ = (*kept, *curves)
-        return changed
-
     def _margins(self, X: Any) -> NDArray[np.float64]:
-        if not hasattr(self, "monotone_"):
-            return self._released_margins(X)
-        rows, effects = split_rows(X, self.monotone_)
-        # A product of matrices may round a row by its place; equal rows need equal sums.
-        rest = self._sums(rows, lambda features: sums_of_terms(features, self.coef_[0])[:, None])
-        return rest + effects[:, None]
-
-    def _released_margins(self, X: Any) -> NDArray[np.float64]:
-        """Multiply features of rows by the released coefficients."""
-        return self._sums(X, lambda features: features @ self.coef_.T)
-
-    def _sums(
-        self, X: Any, sums: Callable[[NDArray[np.float64]], NDArray[np.float64]]
-    ) -> NDArray[np.float64]:
-        """Return sums of the features of rows times the released coefficients, in blocks."""
+        """Multiply features of rows by the released coefficients, in blocks."""
         row_clip = getattr(self, "row_clip_", None)
         if sparse.issparse(X) and getattr(self.feature_map_, "is_linear", False):
             return np.asarray(X @ (self.coef_.T / self.data_norm_))
@@ -415,7 +342,7 @@ class PrivateKernelClassifier(DefaultStepsClassifier):
             rows = self._features(X[part])
             if row_clip is not None:
                 row_clip.shorten(rows)
-            out[part] = sums(rows)
+            out[part] = rows @ self.coef_.T
         return out
 
     def _features(self, X: Any) -> NDArray[np.float64]:
@@ -447,17 +374,9 @@ class PrivateKernelClassifier(DefaultStepsClassifier):
             size += size % 2 if self.kernel != "polynomial" else 0
             _refuse_features(size, facts)
             drawn = self._drawn_kernel(facts, scale, size, np.random.default_rng(seed))
-        behind = project_features(
+        return project_features(
             drawn, self.projection, self._margin(), facts.n_privacy_units, seed + 1
         )
-        warn_of_projection(
-            self.projection,
-            None if behind is drawn else behind.n_components,
-            n_columns=drawn.n_components,
-            n_samples=facts.n_privacy_units,
-            margin=self._margin(),
-        )
-        return behind
 
     def _drawn_kernel(
         self, facts: PublicFacts, scale: float | None, size: int, rng: np.random.Generator

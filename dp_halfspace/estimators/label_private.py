@@ -180,11 +180,10 @@ def _principal(
     whitening: float,
 ) -> tuple[FloatArray, FloatArray, float]:
     """Return mean, scaled principal directions, and the root mean square of the images."""
-    blocks = [slice(lo, lo + _FEATURE_ROWS) for lo in range(0, X.shape[0], _FEATURE_ROWS)]
-    made = [_features(X[rows], matrix) for rows in blocks]
-    mean = sum(part.sum(axis=0) for part in made) / X.shape[0]
+    features = _features(X, matrix)
+    mean = features.sum(axis=0) / X.shape[0]
     keep = len(mean) if n_components is None else n_components
-    values, vectors = _eigenvectors([part - mean for part in made], min(keep, len(mean)))
+    values, vectors = _eigenvectors(features - mean, min(keep, len(mean)))
     # The sign is fixed, because it depends on the library otherwise.
     peaks = vectors[np.abs(vectors).argmax(axis=0), np.arange(vectors.shape[1])]
     known = values > max(_RANK * float(values[0]), _SMALLEST_LENGTH)
@@ -194,17 +193,13 @@ def _principal(
     return mean, vectors * np.where(peaks < 0, -powers, powers), size if size > 0 else 1.0
 
 
-def _eigenvectors(blocks: list[FloatArray], keep: int) -> tuple[FloatArray, FloatArray]:
+def _eigenvectors(rows: FloatArray, keep: int) -> tuple[FloatArray, FloatArray]:
     """Return the largest variances of centred rows in decreasing order, and their directions."""
-    n_rows, size = sum(map(len, blocks)), blocks[0].shape[1]
+    n_rows, size = rows.shape
     if n_rows >= size:
-        moment = np.zeros((size, size))
-        for part in blocks:
-            moment += part.T @ part
-        values, vectors = eigh(moment / n_rows, subset_by_index=[size - keep, size - 1])
+        values, vectors = eigh(rows.T @ rows / n_rows, subset_by_index=[size - keep, size - 1])
         return values[::-1], vectors[:, ::-1]
     # With fewer rows than columns, the smaller matrix has the same variances.
-    rows = np.vstack(blocks)
     keep = min(keep, n_rows)
     values, images = eigh(rows @ rows.T / n_rows, subset_by_index=[n_rows - keep, n_rows - 1])
     values, vectors = values[::-1], rows.T @ images[:, ::-1]

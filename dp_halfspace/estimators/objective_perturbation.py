@@ -5,11 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from numbers import Integral, Real
+from numbers import Real
 from typing import Any, ClassVar
 
 from dp_halfspace._params import public_number
-from dp_halfspace._rounding import UP
 from dp_halfspace._sklearn_compat import Interval, StrOptions
 from dp_halfspace.engine.linear import WIDEST
 from dp_halfspace.engine.plan import FitPlan, PublicFacts, refuse_projected_rows
@@ -18,21 +17,19 @@ from dp_halfspace.estimators._centred import (
     CentredFit,
     ClippedFit,
     RowsRead,
+    clipped_risk,
     plan_centred_objective,
 )
-from dp_halfspace.estimators._options import draw_map
 from dp_halfspace.estimators._wrapped_plans import plan_rows
 from dp_halfspace.estimators.base import PrivateLinearClassifier
 from dp_halfspace.optim.losses import Loss, get_loss
-from dp_halfspace.optim.risks import empirical_risk
 from dp_halfspace.optim.solvers import OPTIMIZERS
 from dp_halfspace.papers.objective import plan_objective
 from dp_halfspace.papers.output import objective_ridge
 from dp_halfspace.papers.stochastic import STOCHASTIC, minimiser_of
 from dp_halfspace.privacy.budget import Budget
 from dp_halfspace.privacy.randomness import public_generator
-from dp_halfspace.projection.linear import PROJECTIONS
-from dp_halfspace.rows.blocks import block_size
+from dp_halfspace.projection.linear import draw_projection
 
 _SMOOTH_LOSSES = ("logistic", "shifted_logistic", "huber_hinge")
 # Guess for clipped rows of the norm of good coefficients, in units of 1 / data_norm, and of the
@@ -87,17 +84,13 @@ class ObjectivePerturbationClassifier(PrivateLinearClassifier):
         scales do not help (sparse rows, few records) the bound is 1.
     rows : {"centred", "clipped"}, default="centred"
         ``"centred"`` subtracts a released mean, whitens and clips the rows, and appends the same
-        constant to all. ``"clipped"``, as published, leaves rows up to `data_norm` as they are.
+        constant to all; for pure DP with more than 512 columns, public random signs project them
+        to 150 columns first. ``"clipped"``, as published, leaves rows up to `data_norm` as they
+        are.
     preconditioner : bool or "auto", default="auto"
         Whether to release the second moment that centres and whitens rows. ``"auto"`` does so for
         at most 512 columns, unless noise would dominate it; True requires one. Without it all rows
         are brought to norm one, with their constant.
-    projection : {"auto", "rademacher", "hadamard"} or None, default="auto"
-        Public random projection of rows to fewer columns, before they are centred. ``"auto"`` uses
-        random signs for pure DP with more than 512 columns, and otherwise no projection.
-    n_components : int or "auto", default="auto"
-        Number of columns after the projection; ``"auto"`` is 150. No projection is made to as many
-        columns as there are, or more.
     fit_intercept : bool, default=True
         Whether to append a constant column. It is part of the norm of a row, and its coefficient is
         regularised.
@@ -190,8 +183,6 @@ class ObjectivePerturbationClassifier(PrivateLinearClassifier):
     margin_offset: float = 2.0
     rows: str = "centred"
     preconditioner: bool | str = "auto"
-    projection: str | None = "auto"
-    n_components: int | str = "auto"
     optimizer: Any = "auto"
 
     _can_balance_classes: ClassVar[bool] = True
@@ -203,15 +194,13 @@ class ObjectivePerturbationClassifier(PrivateLinearClassifier):
         "margin_offset": [Interval(Real, 0, 100, closed="both")],
         "rows": [StrOptions({"centred", "clipped"})],
         "preconditioner": ["boolean", StrOptions({"auto"})],
-        "projection": [StrOptions({"auto", *PROJECTIONS}), None],
-        "n_components": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"})],
         "optimizer": [StrOptions({*OPTIMIZERS, *STOCHASTIC}), callable],
     }
 
     def _plan(self, facts: PublicFacts, budget: Budget) -> FitPlan:
         # A number for alpha is in the units of the columns.
         is_default = isinstance(self.preconditioner, str) and isinstance(self.alpha, str)
-        centres = is_default and self.rows != "clipped" and self.projection not in PROJECTIONS
+        centres = is_default and self.rows != "clipped"
         return plan_rows(self._plan_minimiser, facts, budget, centres=centres)
 
     def _plan_minimiser(self, facts: PublicFacts, budget: Budget) -> CentredFit | ClippedFit:
@@ -223,18 +212,14 @@ class ObjectivePerturbationClassifier(PrivateLinearClassifier):
         parameters = {"loss": self.loss, "margin_offset": loss.margin_offset, "rows": self.rows}
         constant = self._constant_column()
         if self.rows == "clipped":
-            if self.projection in PROJECTIONS or self.preconditioner is True:
-                raise ValueError('a projection and preconditioner=True need rows="centred"')
+            if self.preconditioner is True:
+                raise ValueError('preconditioner=True needs rows="centred"')
             return self._plan_clipped(facts, budget, loss, ridge, parameters)
-        kind = self.projection
-        if kind == "auto":
-            is_wide = budget.is_pure and not budget.is_infinite and facts.n_features > WIDEST
-            kind = "rademacher" if is_wide else None
-        size = COMPONENTS if isinstance(self.n_components, str) else int(self.n_components)
-        rng = public_generator(self.random_state, "projection")
-        linear_map = draw_map(kind, facts.n_features, size, rng)
-        if linear_map is not None:
-            refuse_projected_rows(facts.n_privacy_units, linear_map.n_components)
+        linear_map = None
+        if budget.is_pure and not budget.is_infinite and facts.n_features > WIDEST:
+            rng = public_generator(self.random_state, "projection")
+            linear_map = draw_projection("rademacher", facts.n_features, COMPONENTS, rng)
+            refuse_projected_rows(facts.n_privacy_units, COMPONENTS)
         read = RowsRead(facts, constant or 0.0, linear_map)
         is_wanted = self.preconditioner is not False
         how: dict[str, Any] = {"ridge": ridge, "optimizer": minimiser_of(self.optimizer)}
@@ -255,16 +240,8 @@ class ObjectivePerturbationClassifier(PrivateLinearClassifier):
         parameters: Mapping[str, Any],
     ) -> ClippedFit:
         """Plan a fit of clipped rows, as published."""
-        constant, norm, sizes = self._constant_column(), facts.data_norm, facts.n_privacy_units
-        risk = empirical_risk(
-            loss,
-            sizes,
-            facts.n_features + (constant is not None),
-            facts.n_classes,
-            row_norm=math.hypot(norm, constant or 0.0) * UP,
-            block_rows=block_size(sizes, facts.n_features, is_sparse=facts.is_sparse),
-            max_weight=max(facts.class_weights),
-        )
+        constant, norm = self._constant_column(), facts.data_norm
+        risk = clipped_risk(facts, loss, constant)
         epsilon, delta = budget.epsilon, budget.delta
         if ridge is None:
             guess = _SCORE_GUESS * math.hypot(1.0 / norm, 1.0 / constant if constant else 0.0)

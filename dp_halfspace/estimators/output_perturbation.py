@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, replace
 from numbers import Real
 from typing import Any, ClassVar, Literal
@@ -12,30 +11,34 @@ from numpy.typing import NDArray
 from scipy.special import log_expit
 
 from dp_halfspace._params import public_number
-from dp_halfspace._rounding import UP
 from dp_halfspace._sklearn_compat import Interval, Options, StrOptions
 from dp_halfspace.engine.plan import FitPlan, PublicFacts
 from dp_halfspace.estimators._centred import (
     CentredFit,
     ClippedFit,
     RowsRead,
+    clipped_risk,
     plan_centred_output,
 )
-from dp_halfspace.estimators._options import checked_tilt, planned_attack, warn_of_tilt
 from dp_halfspace.estimators._wrapped_plans import plan_rows
 from dp_halfspace.estimators.base import PrivateLinearClassifier
+from dp_halfspace.exceptions import warn_caller
 from dp_halfspace.optim.losses import Loss, get_loss
-from dp_halfspace.optim.risks import MarginRisk, SoftmaxRisk, empirical_risk
+from dp_halfspace.optim.objectives import Adversary
+from dp_halfspace.optim.risks import MarginRisk
 from dp_halfspace.optim.solvers import OPTIMIZERS
 from dp_halfspace.papers.output import output_ridge, plan_output
 from dp_halfspace.papers.stochastic import STOCHASTIC, minimiser_of
 from dp_halfspace.privacy.budget import Budget
-from dp_halfspace.rows.blocks import block_size
 
 _LOSSES = ("logistic", "huber_hinge", "hinge", "squared_hinge", "squared")
 # Assumed norm of a good coefficient vector, in units of 1 / data_norm; see
 # docs/evidence/output_perturbation.md for the measurement behind it.
 _NORM_GUESS = 4.0
+# Largest weight of a single record without a warning, relative to the weight of all others.
+_RECORD_SHARE = 0.1
+# Largest noise without a warning, relative to that without a tilt.
+_NOISE_FACTOR = 10.0
 # Fitted attributes beside those of every linear classifier.
 _OUTPUT_ATTRIBUTES = ("alpha_", "one_vs_rest_", "preconditioner_")
 
@@ -228,8 +231,8 @@ class OutputPerturbationClassifier(PrivateLinearClassifier):
         "preconditioner": ["boolean", StrOptions({"auto"})],
         "optimizer": [StrOptions({*OPTIMIZERS, *STOCHASTIC}), callable],
         "project": ["boolean", StrOptions({"auto"})],
-        "tilt": [Real],
-        "adversary_radius": [Real],
+        "tilt": [Options(Real, {0}), *public_number()],
+        "adversary_radius": [Options(Real, {0}), *public_number()],
         "adversary_norm": [Options(Real, {2}), StrOptions({"inf"})],
         "adversary_smoothing": [Interval(Real, 1e-9, 1, closed="both")],
     }
@@ -301,11 +304,11 @@ class OutputPerturbationClassifier(PrivateLinearClassifier):
         """Plan a fit of clipped rows, as published."""
         norm, constant = facts.data_norm, self._constant_column()
         loss = get_loss(self.loss)
-        risk = self._risk(
+        risk = clipped_risk(
             facts,
             loss,
-            row_norm=math.hypot(norm, constant or 0.0) * UP,
-            tilt=checked_tilt(self.tilt),
+            constant,
+            tilt=float(self.tilt),
             adversary=planned_attack(
                 self.adversary_radius,
                 self.adversary_norm,
@@ -330,36 +333,59 @@ class OutputPerturbationClassifier(PrivateLinearClassifier):
         takes = {"sample_weight"} if is_tilted else {"sample_weight", "chunks"}
         return ClippedFit(facts, plan, constant, _OUTPUT_ATTRIBUTES, {}, frozenset(takes))
 
-    def _risk(
-        self, facts: PublicFacts, loss: Loss, *, row_norm: float, **robust: Any
-    ) -> MarginRisk | SoftmaxRisk:
-        """Return the risk of rows of a public norm."""
-        sizes = facts.n_privacy_units, facts.n_features
-        return empirical_risk(
-            loss=loss,
-            n_samples=sizes[0],
-            n_columns=sizes[1] + bool(self.fit_intercept),
-            n_classes=facts.n_classes,
-            row_norm=row_norm,
-            block_rows=block_size(*sizes, is_sparse=facts.is_sparse),
-            max_weight=max(facts.class_weights),
-            # Weights from noisy counts, and weights of records, can be any number in [0, 1].
-            min_weight=0.0
-            if facts.balances_classes or facts.has_weights
-            else min(facts.class_weights),
-            **robust,
-        )
-
     def _why_no_probabilities(self) -> str:
         return "" if self.loss == "logistic" else "probabilities need loss='logistic'"
 
-    def _probabilities(self, scores: NDArray[np.float64]) -> NDArray[np.float64]:
-        return super()._probabilities(self._of_softmax(scores))
-
     def _log_probabilities(self, scores: NDArray[np.float64]) -> NDArray[np.float64]:
-        return super()._log_probabilities(self._of_softmax(scores))
+        if scores.ndim > 1 and self.one_vs_rest_:
+            # The softmax of logarithms divides by the sum without dividing by zero.
+            scores = log_expit(scores)
+        return super()._log_probabilities(scores)
 
-    def _of_softmax(self, scores: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return scores whose softmax is that of each class against the rest, over their sum."""
-        # The softmax of logarithms divides by the sum without dividing by zero.
-        return log_expit(scores) if scores.ndim > 1 and self.one_vs_rest_ else scores
+
+def planned_attack(
+    radius: float, norm: Literal[2, "inf"], smoothing: float, *, loss: Loss, facts: PublicFacts
+) -> Adversary | None:
+    """Return the adversary of a fit, or None without one.
+
+    `radius` is in the units of the data, `smoothing` in units of ``1 / data_norm``; the constant
+    column is not attacked.
+    """
+    data_norm = facts.data_norm
+    if radius != 0.0 and not facts.is_scale_stated:
+        raise ValueError(
+            "adversary_radius is in the units of the columns: give data_norm, the PUBLIC "
+            "scale of a row in these units, too"
+        )
+    if radius >= data_norm:
+        # The whole norm of a row can be in one column, so the limit is the same for both norms.
+        raise ValueError(
+            "adversary_radius must be less than data_norm: "
+            "an adversary who moves rows by their largest norm can move every row to "
+            "zero, so that all coefficients are zero. Use a smaller adversary_radius, "
+            "in the units of the columns, or 0 for no adversary"
+        )
+    if radius == 0.0:
+        return None
+    if not loss.monotone:
+        raise ValueError(
+            f"adversary_radius needs a loss that falls with the margin, and loss={loss.name!r} "
+            "rises beyond 1. Use 'squared_hinge', 'logistic' or another hinge, or "
+            "adversary_radius=0"
+        )
+    return Adversary(float(radius), norm, facts.n_features, float(smoothing) / data_norm)
+
+
+def warn_of_tilt(risk: MarginRisk, ridge: float) -> None:
+    """Warn if single records can have so much weight that the noise exceeds the sum of all.
+
+    Regulariser and risk are public, so the warning reveals nothing about the data.
+    """
+    factor = risk.influence(ridge)
+    share = factor / risk.n_samples
+    if factor > _NOISE_FACTOR and share > _RECORD_SHARE / (1.0 + _RECORD_SHARE):
+        warn_caller(
+            f"with tilt={risk.tilt:g} and alpha={ridge:.3g} one record can have "
+            f"{100 * share:.0f} % of all the weight, and the noise is {factor:.0f} times that of "
+            "tilt=0 at the same alpha. Use alpha='auto', a larger alpha or a smaller tilt"
+        )

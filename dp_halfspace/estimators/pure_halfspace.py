@@ -9,7 +9,6 @@ from typing import Any, ClassVar
 from dp_halfspace._sklearn_compat import Interval, Options, StrOptions
 from dp_halfspace.data.validation import TrainingData
 from dp_halfspace.engine.plan import FitPlan, Fitted, PublicFacts
-from dp_halfspace.estimators._options import warn_of_projection
 from dp_halfspace.estimators._small_tables import plan_small_fit
 from dp_halfspace.estimators._wrapped_plans import plan_rows
 from dp_halfspace.estimators.base import PrivateLinearClassifier, has_defaults
@@ -201,13 +200,6 @@ class PureHalfspaceClassifier(PrivateLinearClassifier):
             budget,
             n_directions=None if isinstance(self.n_directions, str) else int(self.n_directions),
             n_stages=None if isinstance(self.n_stages, str) else int(self.n_stages),
-            margin=margin,
-        )
-        warn_of_projection(
-            self.projection,
-            None if plan.linear_map is None else plan.linear_map.n_components,
-            n_columns=facts.n_features,
-            n_samples=facts.n_privacy_units,
             margin=margin,
         )
         parameters = {

@@ -19,7 +19,6 @@ from dp_halfspace.engine.plan import (
     WrappedPlan,
     relative_weights,
 )
-from dp_halfspace.estimators._options import draw_map
 from dp_halfspace.estimators._wrapped_plans import plan_rows
 from dp_halfspace.estimators.base import PrivateLinearClassifier
 from dp_halfspace.papers.network import (
@@ -32,7 +31,7 @@ from dp_halfspace.papers.staged_search import MOST_CANDIDATES, StagedSearch, pla
 from dp_halfspace.privacy.budget import Budget
 from dp_halfspace.privacy.mechanisms import Permit
 from dp_halfspace.privacy.randomness import public_generator
-from dp_halfspace.projection.linear import PROJECTIONS, LinearMap
+from dp_halfspace.projection.linear import PROJECTIONS, LinearMap, draw_projection
 from dp_halfspace.rows.blocks import clip_scales
 from dp_halfspace.rows.rows import Rows
 
@@ -237,7 +236,10 @@ class PureNetworkClassifier(PrivateLinearClassifier):
         if kind == "auto":
             kind = "rademacher" if facts.n_features > _MOST_INPUTS else None
         size = _MOST_INPUTS if isinstance(self.n_components, str) else int(self.n_components)
-        linear_map = draw_map(kind, facts.n_features, size, np.random.default_rng(seed))
+        rng = np.random.default_rng(seed)
+        linear_map = None
+        if kind is not None:
+            linear_map = draw_projection(kind, facts.n_features, size, rng)
         shape = self._shape(facts, linear_map, budget)
         search = self._plan_search(facts.n_privacy_units, shape, budget)
         return _NetworkFit(facts, NetworkSearch(shape, search, seed), linear_map)

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Mapping
-from copy import copy
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -42,14 +40,13 @@ from dp_halfspace.engine.features import (
 )
 from dp_halfspace.engine.linear import WIDEST, plan_features
 from dp_halfspace.engine.plan import FitPlan, Fitted, PublicFacts
+from dp_halfspace.engine.probabilities import log_odds_of, log_probabilities_of, surety
 from dp_halfspace.engine.scales import (
     CLIP,
     affordable_scales,
 )
 from dp_halfspace.estimators._choose import plan_kernel_training
 from dp_halfspace.estimators._kernel_features import PURE_MOST, n_terms
-from dp_halfspace.estimators._operating_point import plan_threshold, read_target
-from dp_halfspace.estimators._options import read_directions
 from dp_halfspace.estimators._rare_tables import (
     COUNT_SHARE,
     LIMIT,
@@ -65,7 +62,6 @@ from dp_halfspace.estimators._table_plans import (
     PureFit,
     TableFit,
     columns_of,
-    odds_of,
     owners_of,
     stated_scales,
 )
@@ -83,10 +79,6 @@ from dp_halfspace.privacy.noise import DiscreteLaplaceNoise
 from dp_halfspace.privacy.randomness import public_generator
 from dp_halfspace.privacy.record import PrivacyRecord
 from dp_halfspace.projection.features import AdditiveMap
-from dp_halfspace.selection.rule import DIRECTIONS_PAY, STEPS_PAY
-
-if TYPE_CHECKING:
-    from typing_extensions import Self
 
 # Number of bytes of encoded rows in chunks that are kept between passes, because encoding takes
 # longer than a step.
@@ -139,15 +131,6 @@ class PrivateTableClassifier(PrivateClassifier):
     probability : bool, default=True
         Whether `predict_proba` is there. In small tables a noisy count of errors takes a share of
         ``20 / (n epsilon)`` of the budget for it, within .05 and .25; otherwise it costs nothing.
-    threshold : dict or None, default=None
-        A target for the decision threshold of `predict` with two classes: ``{"recall": .9}``,
-        ``{"precision": .5}`` or ``{"false_positive_rate": .1}`` (also ``"fpr"``), where the value
-        is a PUBLIC number in (0, 1) and the second label is the positive one. New rows meet the
-        target with a confidence of 95 %. The choice takes 0.3 of epsilon, at most ``30 / sqrt(n)``,
-        and noisy counts of scores 4 % of the rest (a tenth with pure DP); it needs
-        ``probability=True`` and a table that is not small. With too few rows all are
-        predicted positive (for a recall) or none, and a `PrivacyWarning` says so. None predicts the
-        more probable label.
     class_weight : dict, "balanced" or None, default=None
         PUBLIC weight of each label, in [1e-50, 1e50]. Probabilities of two classes are those of a
         population with these weights. ``"balanced"`` weights classes inversely to their sizes,
@@ -177,9 +160,6 @@ class PrivateTableClassifier(PrivateClassifier):
         For a small table the log odds of a correct prediction, by a noisy count of errors, and for
         a selected column nearly so, by that of the classes; with pure DP the log odds for each unit
         of a score; None if log odds follow from the scores.
-    threshold_ : OperatingPoint or None
-        Released threshold on `decision_function`, the expected value of the target metric, and a 90
-        % interval that begins or ends at the target; None if no target was given.
     privacy_ : PrivacyRecord
         The privacy guarantee of the fit, its events, and what was assumed public.
     n_features_in_ : int
@@ -190,6 +170,7 @@ class PrivateTableClassifier(PrivateClassifier):
     See Also
     --------
     PrivateKernelClassifier : The same method for numeric arrays.
+    PrivateThresholdClassifier : A threshold for a recall or precision, from other records.
     AdaptiveMarginClassifier : The linear default for numeric arrays.
 
     Notes
@@ -205,8 +186,7 @@ class PrivateTableClassifier(PrivateClassifier):
 
     References
     ----------
-    Proofs: ``docs/proofs/engine.md``, ``column_scales.md``, ``operating_points.md``,
-    ``rare.md``, ``small_tables.md``.
+    Proofs: ``docs/proofs/engine.md``, ``column_scales.md``, ``rare.md``, ``small_tables.md``.
 
     Examples
     --------
@@ -224,7 +204,6 @@ class PrivateTableClassifier(PrivateClassifier):
     schema: Any = None
     features: str = "auto"
     probability: bool = True
-    threshold: dict[str, float] | None = None
 
     _can_balance_classes: ClassVar[bool] = True
 
@@ -233,7 +212,6 @@ class PrivateTableClassifier(PrivateClassifier):
         "schema": [dict, str, os.PathLike, None],
         "features": [StrOptions({"auto", "linear", "additive"})],
         "probability": ["boolean"],
-        "threshold": [dict, None],
     }
 
     def _validate(self, X: Any, y: ArrayLike, groups: Any) -> TrainingData:
@@ -318,35 +296,15 @@ class PrivateTableClassifier(PrivateClassifier):
         return frozenset(map(str, dict(self.privacy_.public)["private_column_scales"]))
 
     def _fit_plan(self, data: TrainingData) -> FitPlan:
-        """Plan one selection for a small table, otherwise scales, moment, steps and threshold."""
+        """Plan one selection for a small table, otherwise scales, moment and steps."""
         assert isinstance(data, EncodedTable)
         facts = self._facts(data)
         budget = Budget.of(float(self.epsilon), resolved_delta(self.delta, data.n_privacy_units))
-        target = None
-        if self.threshold is not None:
-            if len(data.classes) != 2 or not self.probability:
-                raise ValueError("threshold needs two classes and probability=True")
-            target = read_target(self.threshold)
-        plan = self._selection(data, facts, budget)
-        if plan is not None and target is not None:
-            size = data.n_privacy_units * budget.epsilon
-            n_columns = facts.n_features - len(data.encoding.indicated)
-            enough = DIRECTIONS_PAY if budget.is_pure else STEPS_PAY * math.sqrt(n_columns)
-            raise ValueError(
-                "threshold needs noisy counts of scores, for which the number of rows and epsilon "
-                f"are too small: their product is {size:.4g}, and {math.ceil(enough)} is enough. "
-                "Use more rows, a larger epsilon, or no threshold; PrivateThresholdClassifier "
-                "chooses a threshold from other records"
-            )
-        rare = self._rare_fit(data, facts, budget, plan)
+        selection = self._selection(data, facts, budget)
+        rare = self._rare_fit(data, facts, budget, selection)
         if rare is not None:
             return rare
-        if plan is not None:
-            return plan
-        threshold = None
-        if target is not None:
-            threshold, budget = plan_threshold(target, data.n_privacy_units, budget)
-        plan = replace(self._steps(data, facts, budget), threshold=threshold)
+        plan = self._steps(data, facts, budget) if selection is None else selection
         facts.refuse_unsupported(plan.takes)
         return plan
 
@@ -391,7 +349,7 @@ class PrivateTableClassifier(PrivateClassifier):
 
         The answer depends on public facts alone.
         """
-        asks_for_more = (self.features, self.class_weight, self.threshold) != ("auto", None, None)
+        asks_for_more = (self.features, self.class_weight) != ("auto", None)
         is_refused = facts.is_chunked or facts.has_people or facts.has_weights
         if asks_for_more or is_refused or facts.n_classes != 2:
             return None
@@ -496,8 +454,7 @@ class PrivateTableClassifier(PrivateClassifier):
     def _table_fit(
         self, data: EncodedTable, model: Any, inner: FitPlan, columns: Features
     ) -> TableFit:
-        parameters, weights = self._public_parameters(data), self._facts(data).class_weights
-        return TableFit(data.encoding, model, inner, columns, weights, parameters)
+        return TableFit(data.encoding, model, inner, columns, self._public_parameters(data))
 
     def _set_fitted(self, fitted: Fitted, data: TrainingData, record: PrivacyRecord) -> None:
         self._forget()
@@ -510,8 +467,6 @@ class PrivateTableClassifier(PrivateClassifier):
         for name, value in fitted.attributes.items():
             setattr(self, name, value)
         self._rarer_share = self._released_share(fitted)
-        if self.threshold_ is not None and self.threshold_.warning:
-            warn_caller(self.threshold_.warning)
 
     def _released_share(self, fitted: Fitted) -> float | None:
         """Return the share of the rarer of two classes by a noisy count of classes or of errors.
@@ -571,63 +526,12 @@ class PrivateTableClassifier(PrivateClassifier):
         return self._odds_of(self.model_.decision_function(self._in_scales(rows)))
 
     def _odds_of(self, scores: NDArray[np.float64]) -> NDArray[np.float64]:
-        return odds_of(scores, self.certainty_, self._is_selected)
-
-    def _labels(self, scores: NDArray[np.float64]) -> NDArray[Any]:
-        if self.threshold_ is None:
-            return super()._labels(scores)
-        return np.asarray(self.classes_[(scores >= self.threshold_.log_odds).astype(np.intp)])
-
-    def with_monotone(self, monotone: Mapping[str, str]) -> Self:
-        """Return a copy whose score rises, or falls, with single columns; it costs nothing.
-
-        Parameters
-        ----------
-        monotone : dict
-            PUBLIC knowledge: name of a column of numbers or dates to ``"increasing"`` or
-            ``"decreasing"``. Columns without names are ``"0"``, ``"1"``, ...
-
-        Returns
-        -------
-        PrivateTableClassifier
-            A fitted copy in which the curves of these columns are the nearest monotone ones, by
-            isotonic regression of the released curves. If two rows agree in all other columns,
-            their scores are in order, exactly.
-
-        Raises
-        ------
-        ValueError
-            If the model is no sum of curves (``features="additive"`` or ``"linear"``), has more
-            than two classes, or a column or a direction is unknown.
-
-        Notes
-        -----
-        **Privacy.** Post-processing of released coefficients; ``privacy_`` is that of the model.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> from dp_halfspace import PrivateTableClassifier
-        >>> X = np.random.default_rng(0).uniform(20, 90, size=(3000, 1))
-        >>> model = PrivateTableClassifier(
-        ...     schema={"0": [0, 120]}, classes=[False, True], features="additive"
-        ... ).fit(X, X[:, 0] > 50)
-        >>> scores = model.with_monotone({"0": "increasing"}).decision_function([[30], [50], [70]])
-        >>> bool((np.diff(scores) >= 0).all())
-        True
-        """
-        check_is_fitted(self)
-        numbers = [column.name for column in self.encoding_.numbers]
-        directions = read_directions(monotone, numbers)
-        if not isinstance(self.model_, PrivateKernelClassifier):
-            raise ValueError(
-                "with_monotone needs a score that is a sum of curves, and the model "
-                "of a small table or of a rare class is one selected classifier: use "
-                'features="additive" or "linear"'
-            )
-        changed = copy(self)
-        changed.model_ = self.model_._with_curves(directions)
-        return changed
+        """Return log odds of two classes, or log probabilities up to a constant."""
+        if self._is_selected:
+            scores = surety(scores)
+        if self.certainty_ is not None:
+            return np.asarray(self.certainty_ * scores)
+        return log_odds_of(scores) if scores.ndim == 1 else log_probabilities_of(scores)
 
     def _why_no_probabilities(self) -> str:
         return "" if self.probability else "probabilities need probability=True"

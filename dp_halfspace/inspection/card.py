@@ -24,7 +24,6 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
 from dp_halfspace._html import page, printable, table
-from dp_halfspace.estimators._operating_point import OperatingPoint
 from dp_halfspace.estimators._outlook import Outlook
 from dp_halfspace.estimators.base import PrivateClassifier
 from dp_halfspace.inspection._drawing import PANELS_IN_A_ROW
@@ -126,7 +125,7 @@ def model_card(
         "What is promised": "\n".join(
             [_promise(inner, groups), *(f"<p>{escape(printable(text))}</p>" for text in uncovered)]
         ),
-        "What to expect": _expectation(inner) + _operating_point(inner),
+        "What to expect": _expectation(inner),
         "What was taken as public": _public(inner, groups),
         "What was spent": _spent(inner.privacy_, ledger),
         "How good it is": _measured(inner, scores, ledger),
@@ -202,29 +201,6 @@ def _expectation(model: Any) -> str:
     )
     shown = escape(printable(model._finding))
     return f'{text}\n<p class="claim">{shown}.</p>' if shown else text
-
-
-def _operating_point(model: Any) -> str:
-    """State the threshold that was chosen for a target, and its rates by released counts."""
-    point = getattr(model, "threshold_", None)
-    if not isinstance(point, OperatingPoint):
-        return ""
-    name, label = point.target.replace("_", " "), escape(printable(model.classes_[1]))
-    low, high = point.interval
-    if math.isinf(point.log_odds):
-        rule = (
-            f"{'No' if point.log_odds > 0 else 'Every'} row is predicted to have the label {label}"
-        )
-    else:
-        rule = f"The label {label} is predicted if its log odds are at least {point.log_odds:.2f}"
-    text = (
-        f"\n<p>{rule}. The target was a {name} of {point.wanted:g}, with a confidence of 95 %; "
-        f"{point.estimate:.2f} is expected, from {low:.2f} to {high:.2f} with a confidence of "
-        "90 %.</p>"
-    )
-    return text + (
-        f'\n<p class="claim">{escape(printable(point.warning))}.</p>' if point.warning else ""
-    )
 
 
 def _public(model: Any, groups: str | None) -> str:

@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
+from dp_halfspace._arrays import FloatArray
 from dp_halfspace._sklearn_compat import column_names
-from dp_halfspace.data.frame import FloatArray
 from dp_halfspace.preprocessing.scalers import CellScaler, ColumnScaler
 
 
@@ -196,7 +196,7 @@ def _linear_scores(model: Any) -> tuple[FloatArray, FloatArray]:
             f"{kind} encodes the table first, so its score is not linear in the "
             "columns: use EffectsDisplay, which shows their effects"
         )
-    if hasattr(model, "monotone_") or not hasattr(model, "coef_"):
+    if not hasattr(model, "coef_"):
         raise ValueError(_not_linear(model))
     coefficients = np.atleast_2d(model.coef_)
     feature_map = getattr(model, "feature_map_", None)

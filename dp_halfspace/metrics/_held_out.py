@@ -20,7 +20,8 @@ from dp_halfspace._sklearn_compat import rows_of
 from dp_halfspace.data.cells import category_of, spellings
 from dp_halfspace.data.chunked_data import labelled_chunks, without_ledger_and_seed
 from dp_halfspace.data.chunks import Chunks, apply_to_chunks, kept
-from dp_halfspace.data.frame import as_cells, read_column, read_frame
+from dp_halfspace.data.frame import column_of, read_frame
+from dp_halfspace.data.owners import sort_by_person
 from dp_halfspace.data.people import People
 from dp_halfspace.data.sparse_rows import checked_csr
 from dp_halfspace.data.validation import (
@@ -30,7 +31,6 @@ from dp_halfspace.data.validation import (
     is_chunked,
     is_missing,
     refuse_foreign_arrays,
-    sort_by_person,
 )
 from dp_halfspace.metrics._intervals import (
     OUT_OF_NOISE,
@@ -241,9 +241,7 @@ def group_codes(
         found = "" if hides_rows else f", got {len(by)} and {n_rows}"
         raise ValueError(f"by and X must have the same number of rows{found}")
     number = spellings(categories)
-    # Columns of numpy, pandas and Arrow have cells as they are stored; of others there is a list.
-    is_stored = isinstance(by, np.ndarray) or hasattr(by, "iloc") or hasattr(by, "type")
-    column = read_column(by if is_stored else as_cells(by))
+    column = column_of("by", by)
     return column.read(lambda cell: number.get(category_of(cell) or "", len(listed)), dtype=np.intp)
 
 

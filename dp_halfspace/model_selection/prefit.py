@@ -31,16 +31,6 @@ from dp_halfspace._params import fit_context
 from dp_halfspace._repeated_fits import warn_of_repeated_fits
 from dp_halfspace._sklearn_compat import HasMethods, Interval, StrOptions
 from dp_halfspace.data.chunks import sum_over_chunks
-from dp_halfspace.estimators._crossing import (
-    COUNT_GRID,
-    candidates,
-    chosen_places,
-    crossing_utilities,
-    excess_of,
-    most_and_variance,
-    rounded_up,
-    safe_target,
-)
 from dp_halfspace.exceptions import warn_caller
 from dp_halfspace.metrics._held_out import HeldOut, held_out
 from dp_halfspace.metrics._tallies import (
@@ -50,6 +40,16 @@ from dp_halfspace.metrics._tallies import (
     count_scores,
     probabilities_of_all,
     scores_of,
+)
+from dp_halfspace.model_selection._crossing import (
+    COUNT_GRID,
+    candidates,
+    chosen_places,
+    crossing_utilities,
+    excess_of,
+    most_and_variance,
+    rounded_up,
+    safe_target,
 )
 from dp_halfspace.model_selection._wrapping import WrappingClassifier
 from dp_halfspace.privacy.budget import Budget

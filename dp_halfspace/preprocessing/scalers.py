@@ -22,12 +22,12 @@ from dp_halfspace._params import fit_context, resolved_delta, storable
 from dp_halfspace._repeated_fits import warn_of_repeated_fits
 from dp_halfspace._sklearn_compat import Interval
 from dp_halfspace.data.chunked_data import by_chunks, checked_chunks
+from dp_halfspace.data.owners import sort_by_person
 from dp_halfspace.data.people import People
 from dp_halfspace.data.validation import (
     check_features,
     check_two_dimensional,
     is_chunked,
-    sort_by_person,
     stand_in,
 )
 from dp_halfspace.engine.moment import RowClip
@@ -346,8 +346,8 @@ class PrivateScaler(SharedLedger, ColumnScaler):
         y : None
             Ignored.
         groups : array-like of shape (n_samples,) or None, default=None
-            The person to whom each row belongs, as any hashable values. The unit of privacy is then
-            a person with all rows. The number of people is public, the number of rows of each
+            The person to whom each row belongs: texts, numbers or dates. The unit of privacy is
+            then a person with all rows. The number of people is public, the number of rows of each
             person is not.
 
         Returns

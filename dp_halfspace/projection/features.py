@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import fft, sparse
 
+from dp_halfspace._arrays import FloatArray, SingleArray
 from dp_halfspace._memory import (
     COPIED_ROWS,
     NUMBER_BYTES,
@@ -25,10 +26,8 @@ from dp_halfspace._memory import (
 )
 from dp_halfspace._params import checked_size
 from dp_halfspace.projection.linear import (
-    FloatArray,
     LinearMap,
     RowMap,
-    SingleArray,
     checked_features,
     row_blocks,
     to_dense,

@@ -11,13 +11,14 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeAlias, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 from scipy.linalg import hadamard
 
+from dp_halfspace._arrays import FloatArray
 from dp_halfspace._memory import (
     CACHED_BYTES,
     NUMBER_BYTES,
@@ -27,9 +28,6 @@ from dp_halfspace._memory import (
 )
 from dp_halfspace._params import checked_size, require
 from dp_halfspace.data.sparse_rows import checked_csr
-
-FloatArray: TypeAlias = NDArray[np.float64]
-SingleArray: TypeAlias = NDArray[np.float32]
 
 
 @runtime_checkable

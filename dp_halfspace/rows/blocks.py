@@ -9,16 +9,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from dp_halfspace._arrays import FloatArray as FloatArray  # noqa: PLC0414 (others import it here)
 from dp_halfspace._memory import CACHED_BYTES, COPIED_ROWS, NUMBER_BYTES, SPARSE_ROWS
 from dp_halfspace.data.sparse_rows import checked_csr
-
-FloatArray: TypeAlias = NDArray[np.float64]
 
 # Number of entries of a block: 1.5 MB of float64, which stay in the cache between their two uses.
 _SUMMED_ENTRIES = 3 * 2**16

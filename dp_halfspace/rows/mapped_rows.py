@@ -20,9 +20,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from dp_halfspace._arrays import SingleArray
 from dp_halfspace._rounding import UP
 from dp_halfspace.data.people import People, place_rows
-from dp_halfspace.projection.linear import SingleArray
 from dp_halfspace.rows.blocks import (
     Block,
     FloatArray,

@@ -91,25 +91,18 @@ _SHAPES = (_ONE_CUT + _TWO_CUTS, _TWO_CUTS)
 
 
 @cache
-def labellings(n_classes: int, n_leaves: int) -> NDArray[np.intp]:
-    """Return every assignment of different labels to leaves, one in each row."""
-    return np.array(list(permutations(range(n_classes), n_leaves)), dtype=np.intp)
+def forms(n_classes: int) -> list[tuple[bool, Shape, tuple[int, ...]]]:
+    """Return the trees that a pair of cuts can be: one of `_SHAPES`, with labels for its leaves.
 
-
-def n_forms(n_classes: int) -> int:
-    """Return the number of candidates for one pair of cuts."""
-    return sum(
-        len(labellings(n_classes, len(shape.leaves)))
-        for shapes in _shapes(n_classes)
+    The first entry is whether the two cuts have the same coefficients. No two leaves have the same
+    label, so that there is no form with more leaves than labels.
+    """
+    return [
+        (shared, shape, labels)
+        for shared, shapes in zip((False, True), _SHAPES, strict=True)
         for shape in shapes
-    )
-
-
-def _shapes(n_classes: int) -> tuple[tuple[Shape, ...], ...]:
-    """Return the shapes of `_SHAPES` for which there are enough labels."""
-    return tuple(
-        tuple(shape for shape in shapes if len(shape.leaves) <= n_classes) for shapes in _SHAPES
-    )
+        for labels in permutations(range(n_classes), len(shape.leaves))
+    ]
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +127,7 @@ class TreeSelection:
     def n_listed(self) -> int:
         """Number of candidates without the prior."""
         pairs = sum(width // 2 for _, _, width in self.cells.blocks)
-        return pairs * n_forms(self.n_classes) + self.n_classes * self.n_constants
+        return pairs * len(forms(self.n_classes)) + self.n_classes * self.n_constants
 
     @property
     def events(self) -> tuple[Event, ...]:
@@ -198,7 +191,7 @@ class TreeSelection:
         total = int(factors @ sizes)
         for table, coefficients, thresholds in self.cells.read(X):
             counts = pair_counts(coefficients, thresholds, table, members) * factors[:, None]
-            right = np.concatenate(list(_right(counts, factors * sizes)))
+            right = _right(counts, factors * sizes)
             yield np.asarray((total - right) >> WEIGHT_BITS).ravel()
         yield np.repeat((total - factors * sizes) >> WEIGHT_BITS, self.n_constants)
         if self.prior is not None:
@@ -216,9 +209,7 @@ class TreeSelection:
 
         `below` is a function of both thresholds that returns the weight of the second cut.
         """
-        ends = np.cumsum(lengths)
-        block = int(np.searchsorted(ends, number, side="right"))
-        place = number - int(ends[block]) + lengths[block]
+        block, place = _located(number, lengths)
         coefficients = np.zeros((self.n_classes, self.n_columns))
         intercept = np.zeros(self.n_classes)
         if self.prior is not None:
@@ -230,7 +221,7 @@ class TreeSelection:
             return SmallModel(coefficients, intercept, None)
         exponent, part, width = self.cells.blocks[block]
         form, first = divmod(place, width // 2)
-        shared, shape, labels = self._form(form)
+        shared, shape, labels = forms(self.n_classes)[form]
         found, thresholds = self.cells.block(exponent, part, width)
         second = first + width // 2
         cuts = [
@@ -250,15 +241,12 @@ class TreeSelection:
             coefficients[label], intercept[label] = cut[:-1], cut[-1]
         return SmallModel(coefficients, intercept, exponent)
 
-    def _form(self, number: int) -> tuple[bool, Shape, NDArray[np.intp]]:
-        """Return the form with this number: whether coefficients are shared, shape and labels."""
-        for shared, shapes in zip((False, True), _shapes(self.n_classes), strict=True):
-            for shape in shapes:
-                names = labellings(self.n_classes, len(shape.leaves))
-                if number < len(names):
-                    return shared, shape, names[number]
-                number -= len(names)
-        raise IndexError("there are fewer forms")
+
+def _located(number: int, lengths: list[int]) -> tuple[int, int]:
+    """Return the block of a candidate, and its place in the block."""
+    ends = np.cumsum(lengths)
+    block = int(np.searchsorted(ends, number, side="right"))
+    return block, number - int(ends[block]) + lengths[block]
 
 
 def pair_counts(
@@ -289,23 +277,22 @@ def pair_counts(
     return counts
 
 
-def _right(counts: IntArray, sizes: IntArray) -> Iterator[IntArray]:
-    """Yield the weighted numbers of correct predictions of every form and pair.
+def _right(counts: IntArray, sizes: IntArray) -> IntArray:
+    """Return the weighted numbers of correct predictions of every form and pair.
 
     `counts` are those of `pair_counts`, and `sizes` the sizes of the classes, both weighted.
     """
-    n_classes = len(sizes)
-    for shapes, second, both in zip(_shapes(n_classes), counts[1:3], counts[3:], strict=True):
-        first = counts[0]
-        rest = sizes[:, None] - first - second + both
-        quadrants = np.stack([both, first - both, second - both, rest])
-        for shape in shapes:
-            names = labellings(n_classes, len(shape.leaves))
-            leaves = [quadrants[list(part)].sum(axis=0) for part in shape.leaves]
-            yield sum(
-                (leaf[label] for leaf, label in zip(leaves, names.T, strict=True)),
-                start=np.zeros((len(names), first.shape[1]), dtype=np.int64),
-            )
+    first, found = counts[0], forms(len(sizes))
+    quadrants = [
+        np.stack([both, first - both, second - both, sizes[:, None] - first - second + both])
+        for second, both in zip(counts[1:3], counts[3:], strict=True)
+    ]
+    inside = cache(lambda shared, leaf: quadrants[shared][list(leaf)].sum(axis=0))
+    right = np.zeros((len(found), first.shape[1]), dtype=np.int64)
+    for form, (shared, shape, labels) in enumerate(found):
+        for leaf, label in zip(shape.leaves, labels, strict=True):
+            right[form] += inside(shared, leaf)[label]
+    return right
 
 
 def plan_small_tree(
@@ -336,9 +323,9 @@ def plan_small_tree(
 
 def list_sizes(n_samples: int, n_classes: int) -> tuple[int, int]:
     """Return the numbers of pairs of cuts and of copies of each constant classifier in a list."""
-    forms = n_forms(n_classes)
-    n_pairs = max(int(min(_PAIRS, _ENTRIES / max(forms, 1), _WORK / n_samples)), _FEWEST)
-    others = n_pairs * forms
+    n_forms = len(forms(n_classes))
+    n_pairs = max(int(min(_PAIRS, _ENTRIES / max(n_forms, 1), _WORK / n_samples)), _FEWEST)
+    others = n_pairs * n_forms
     return n_pairs, max(1, round(_CONSTANTS / (1.0 - _CONSTANTS) * others / n_classes))
 
 
@@ -519,9 +506,7 @@ class StagedSelection:
 
     def _cut(self, number: int, lengths: list[int]) -> _Cut:
         """Return a first cut of the list by its number."""
-        ends = np.cumsum(lengths)
-        block = int(np.searchsorted(ends, number, side="right"))
-        place = number - int(ends[block]) + lengths[block]
+        block, place = _located(number, lengths)
         exponent, part, width = self.cells.blocks[block]
         half, column = divmod(place, width)
         coefficients, thresholds = self.cells.block(exponent, part, width)

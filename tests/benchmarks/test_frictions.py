@@ -1,4 +1,4 @@
-"""The nineteen points of a first user: fast ones are tried, and errors are answers."""
+"""The eighteen points of a first user: fast ones are tried, and errors are answers."""
 
 from __future__ import annotations
 

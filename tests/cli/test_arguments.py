@@ -34,7 +34,6 @@ EVALUATE = ["evaluate", "m", "a.csv", "--target", "y", "--epsilon", "1"]
         ([], "epsilon", ["1,", "3"], [1.0, 3.0]),
         (FIT, "cap", ["3,1e-6"], [3.0, 1e-6]),
         (FIT, "cap", ["3", "1e-6"], [3.0, 1e-6]),
-        (FIT, "threshold", ["recall,0.9"], {"recall": 0.9}),
         (FIT, "drop", ["a,b"], ["a", "b"]),
         (FIT, "drop", ["a", "b c"], ["a", "b c"]),
     ],
@@ -102,8 +101,7 @@ def test_the_ends_of_ranges_are_read():
         (["fit", "a.csv", "--classes", "a"], ["--classes", "two or more"]),
         (["fit", "a.csv", "--classes", "a,"], ["--classes", "two or more"]),
         (["fit", "a.csv", "--separator", ";;"], ["--separator", "one character"]),
-        ([*FIT, "--threshold", "recall"], ["--threshold", "two values"]),
-        ([*FIT, "--threshold", "recall", "1"], ["--threshold", "between 0 and 1"]),
+        ([*FIT, "--cap", "1"], ["--cap", "two values"]),
         ([*FIT, "--cap", "1", "x"], ["--cap", "'x' is not a number"]),
         (["predict", "m"], ["TABLE", "--out"]),
         (["--eps", "1"], ["--eps"]),
@@ -139,5 +137,5 @@ def test_help_says_what_every_command_does(capsys):
     with pytest.raises(SystemExit):
         parse_options(["fit", "--help"])
     text = capsys.readouterr().out
-    assert "--threshold TARGET" in text
+    assert "--class-weight {balanced}" in text
     assert "{.,,}" not in text

@@ -85,7 +85,7 @@ def test_large_tables_are_encoded_in_chunks(table, name, classes, monkeypatch, c
     both = [model.decision_function(rows) for rows in (frame, own)]
     assert both[0].tobytes() == both[1].tobytes()
     assert np.mean(model.predict(own) == own["y"]) > 0.8
-    for more in (["--delta", "0"], ["--groups", "patient_id"]):
+    for more in (["--delta", "0", "--epsilon", "0.4"], ["--groups", "patient_id"]):
         drop = [] if "--groups" in more else ["--drop", "patient_id"]
         assert fit(table, name, *drop, *more) == 0
         assert not hasattr(seen.pop(), "parts")

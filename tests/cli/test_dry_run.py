@@ -105,7 +105,7 @@ def test_the_same_is_printed_before_a_charge(folder, capsys, monkeypatch):
 
 
 def test_the_plan_is_the_record_of_the_fit(folder, capsys):
-    assert main([*DRY, "--groups", "city", "--threshold", "recall", "0.9"]) == 0
+    assert main([*DRY, "--groups", "city"]) == 0
     out = capsys.readouterr()
     assert "unit: all rows of one 'city'" in out.out
     assert main([*DRY, "--delta", "0"]) == 0
@@ -115,7 +115,6 @@ def test_the_plan_is_the_record_of_the_fit(folder, capsys):
 @pytest.mark.parametrize(
     ("more", "words"),
     [
-        (["--threshold", "recall", "2"], "a number between 0 and 1"),
         (["--target", "city_"], "did you mean city?"),
         (["--drop", "age,crp", "city"], "every column of X is dropped"),
         (["--ledger", "l.db"], "--cap EPSILON DELTA creates one"),
@@ -150,8 +149,8 @@ def test_a_budget_with_which_little_can_be_learnt_is_noted_once(folder, capsys):
         ),
         ({"epsilon": 6.0}, ["column scales", "second moment of the columns", "30 steps"]),
         (
-            {"epsilon": 6.0, "class_weight": "balanced", "threshold": {"recall": 0.9}},
-            ["sizes of the classes", "column scales", "second", "30 steps", "counts", "the thresh"],
+            {"epsilon": 6.0, "class_weight": "balanced"},
+            ["sizes of the classes", "column scales", "second", "30 steps"],
         ),
         ({"epsilon": 6.0, "delta": 0.0}, ["column scales", "coefficients"]),
         ({"epsilon": math.inf}, ["everything, without noise"]),

@@ -143,7 +143,8 @@ def test_the_card_says_what_was_promised(patients, capsys):
 
 def test_the_card_of_an_unstated_table_and_without_matplotlib(patients, monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
-    assert main([*FIT, *SAVE, "--delta", "0", "--card", "card.html"]) == 0
+    given = [*FIT, *SAVE, "--delta", "0", "--epsilon", "0.1", "--card", "card.html"]
+    assert main(given) == 0
     _, text = read_page("card.html")
     for words in (
         "found in the table and declared public",
@@ -319,28 +320,8 @@ def test_the_advice_for_a_rare_label_is_what_would_not_be_refused(ward, capsys):
         given = [*RARE, "--epsilon", epsilon, "--drop", "patient_id", "--save", "m.joblib"]
         assert main(given) == 0
         said = capsys.readouterr().err
-        assert ("or use --threshold recall 0.9 or --class-weight balanced." in said) == is_said
+        assert ("or use --class-weight balanced." in said) == is_said
         assert ("of the rows are in the rarer class" in said) == is_said
-
-
-def test_a_threshold_that_takes_more_rows_is_noted(ward, capsys):
-    ward[:400].to_csv("ward.csv", index=False)
-    given = [*RARE, "--epsilon", "9", "--drop", "patient_id", "--save", "m.joblib"]
-    assert main([*given, "--threshold", "recall", "0.9"]) == 0
-    (note,) = (line for line in capsys.readouterr().err.splitlines() if "takes about" in line)
-    assert note.startswith("dp_halfspace: note: a recall of 0.9 with a confidence of 95 %")
-    assert "predicted to have the second label" in note
-
-
-def test_a_rare_label_is_predicted_where_a_threshold_says_so(ward, capsys):
-    given = [*RARE, "--epsilon", "0.8", "--drop", "patient_id", "--save", "m.joblib"]
-    assert main([*given, "--threshold", "recall", "0.8"]) == 0
-    out, err = capsys.readouterr()
-    assert "which is hardly ever predicted" not in err
-    assert "Threshold: recall of 'yes' wanted 0.8" in out
-    assert main(["predict", "m.joblib", "ward.csv", "--out", "p.csv"]) == 0
-    positive = ward["died"] == "yes"
-    assert (pandas.read_csv("p.csv")["prediction"] == "yes")[positive].mean() > 0.8
 
 
 def test_what_is_said_of_a_rare_label_follows_from_the_noisy_count(ward, capsys):
@@ -364,12 +345,12 @@ def test_options_reach_the_fit(ward, capsys, monkeypatch):
 
     monkeypatch.setattr(PrivateTableClassifier, "fit", fit)
     Path("s.json").write_text('{"age": [0, 120]}')
-    more = ["--features", "additive", "--class-weight", "balanced", "--threshold", "recall", "0.9"]
+    more = ["--features", "additive", "--class-weight", "balanced"]
     more += ["--epsilon", "2", "--delta", "1e-7", "--groups", "patient_id", "--schema", "s.json"]
     assert error(capsys, *RARE, *more, "--save", "m.joblib", is_planned=True).endswith("seen")
     assert given["groups"].tolist() == ward["patient_id"].astype(str).tolist()
     assert given["schema"]["age"] == [0, 120]
-    expected = {"features": "additive", "class_weight": "balanced", "threshold": {"recall": 0.9}}
+    expected = {"features": "additive", "class_weight": "balanced"}
     expected |= {"epsilon": 2.0, "delta": 1e-7, "classes": ["no", "yes"]}
     assert {name: given[name] for name in expected} == expected
 
@@ -398,15 +379,6 @@ def test_a_weak_guarantee_is_said(ward, capsys):
     assert "note: delta=0.1 is more than 1/n" in said
     assert main([*scored, "--epsilon", "3"]) == 0
     assert "is a weak guarantee" not in capsys.readouterr().err
-
-
-@pytest.mark.parametrize("given", [["recal", "0.9"], ["recall", "1"], ["recall", "high"]])
-def test_a_threshold_that_is_none_is_refused(ward, capsys, given):
-    line = error(capsys, *RARE, "--epsilon", "1", "--save", "m.joblib", "--threshold", *given)
-    said = "one of recall, precision, false_pos" if given[0] == "recal" else "a number between 0"
-    assert said in line
-    several = [*RARE[:-1], "no,yes,unknown", "--epsilon", "1", "--save", "m.joblib"]
-    assert "two classes" in error(capsys, *several, "--threshold", "recall", "0.9")
 
 
 def test_a_ledger_that_is_not_there_is_missed_before_the_table_is_read(ward, capsys):

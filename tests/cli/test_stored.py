@@ -57,7 +57,7 @@ def refusal(capsys, *arguments):
 
 
 @pytest.mark.sampled(4)
-@pytest.mark.parametrize("more", [[], ["--schema", "s.json", "--groups", "who"], ["--delta", "0"]])
+@pytest.mark.parametrize("more", [[], ["--schema", "s.json", "--groups", "who"]])
 @pytest.mark.parametrize("features", ["auto", "additive", "linear"])
 def test_a_model_goes_through_skops(folder, capsys, features, more):
     assert main([*FIT, "--features", features, *more, "--save", "m.skops"]) == 0
@@ -71,15 +71,6 @@ def test_a_model_goes_through_skops(folder, capsys, features, more):
     assert main(["predict", "m.joblib", "t.csv", "--out", "q.csv"]) == 0
     assert Path("p.csv").read_bytes() == Path("q.csv").read_bytes()
     assert main(["evaluate", "m.skops", "t.csv", "--target", "y", "--epsilon", "1"]) == 0
-
-
-def test_a_model_with_a_threshold_goes_through_skops(folder):
-    frame = pandas.read_csv("t.csv")
-    frame.assign(y=(frame["a"] > 6).astype(int)).to_csv("t.csv", index=False)
-    assert main([*FIT, "--threshold", "recall", "0.8", "--save", "m.skops"]) == 0
-    assert main(["predict", "m.skops", *PREDICT]) == 0
-    assert main(["card", "m.skops", "--out", "c.html"]) == 0
-    assert "a recall of 0.8" in Path("c.html").read_text()
 
 
 @pytest.mark.sampled(3)

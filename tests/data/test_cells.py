@@ -702,16 +702,6 @@ def test_a_place_in_memory_is_no_value():
     assert canonical("met at 0xA1") == "met at 0xA1"
 
 
-def test_sparse_whole_numbers_stay_whole_beside_a_missing_one():
-    kind, whole = pd.SparseDtype("int64", np.nan), [2**53 + 1, 2**53 + 3]
-    both = [
-        pd.arrays.SparseArray(np.array([*whole, last], dtype=object), dtype=kind)
-        for last in (5, np.nan)
-    ]
-    cells = [frame.read_column(pd.Series(column)).read(text_of, object)[:2] for column in both]
-    assert cells[0].tolist() == cells[1].tolist() == list(map(str, whole))
-
-
 HONEST = cells.canonical
 
 

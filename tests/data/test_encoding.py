@@ -141,9 +141,7 @@ def test_kinds_by_dtype_are_those_that_a_schema_may_say():
                           "t": [pd.Timedelta(1)], "n": pd.array([1], dtype="Int8")})  # fmt: skip
     kinds = [column.describe() for column in encoding_of(frame).columns]
     words = ["number", "number", "boolean", "date", "text", "text", "text", "text", "number"]
-    sources = ["by the dtype of the column"] * len(words)
-    sources[6] += "; its categories are not public unless stated"
-    assert kinds == [f"{word}, {source}" for word, source in zip(words, sources, strict=True)]
+    assert kinds == [f"{word}, by the dtype of the column" for word in words]
     stated = encoding_of(frame[["i", "b", "s"]], {"i": "text", "b": [0, 1], "s": "number"})
     assert [column.describe() for column in stated.columns] == [
         "text",
@@ -169,7 +167,7 @@ def test_schemas_are_read_from_mappings_entries_and_files(tmp_path):
     # The type of the labels of a table may hold no other label of the schema.
     assert label_set(["0", "1.5"], np.array([0, 1])).tolist() == [0, 1.5]
     assert label_set(["-1", "1"], np.array([1, 1], np.uint8)).tolist() == [-1, 1]
-    assert label_set(["0", "1"], np.array([0, 1], np.uint8)).dtype == np.uint8
+    assert label_set(["0", "1"], np.array([0.0, 1.0])).dtype == np.int64
     with pytest.raises(ValueError, match="y contains numbers"):
         label_set(["a", "b"], [1, 0])
 
@@ -391,9 +389,7 @@ def encoded_column(values, rule):
     return coded, coded.dense(float)
 
 
-@pytest.mark.parametrize(
-    ("size", "width"), [(2, 1), (3, 3), (65, 65), (4096, 4096), (4097, 51), (100_000, 141)]
-)
+@pytest.mark.parametrize(("size", "width"), [(2, 1), (3, 3), (65, 65), (4096, 4096)])
 def test_lists_of_any_length_have_distinct_rows_of_norm_one(size, width):
     """Of at most 4096 columns; an encoded row is a function of its own cell."""
     names = [f"c{k}" for k in range(size)]
@@ -421,11 +417,9 @@ def test_lists_of_any_length_have_distinct_rows_of_norm_one(size, width):
     np.testing.assert_array_equal(coded[1:3].dense(float), rows[1:3])
 
 
-def test_neighbours_in_a_long_list_share_columns():
-    """Codes of one chapter stand together in a list of diagnoses."""
-    names = [f"c{k}" for k in range(8000)]
-    rows = encoded_column(["c0", "c19", "c20", "c400", "c7999"], names)[1]
-    assert (rows @ rows.T * 3).round(9)[0].tolist() == [3, 2, 2, 2, 0]
+def test_a_list_that_is_too_long_is_refused_with_what_to_state():
+    with pytest.raises(ValueError, match=r"'a' lists 4097 categories, .* state 'text'"):
+        encoded_column(["c0"], [f"c{k}" for k in range(4097)])
 
 
 def test_words_are_counted():

@@ -5,7 +5,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dp_halfspace.engine.probabilities import log_probabilities_of, probabilities_of
+from dp_halfspace.engine.probabilities import (
+    log_odds_of,
+    log_probabilities_of,
+    probabilities_of,
+)
 from dp_halfspace.engine.steps import clipped_slopes, clipped_slopes_of_many
 
 SCORES = st.lists(st.floats(-30, 30), min_size=2, max_size=5)
@@ -47,3 +51,15 @@ def test_far_scores_have_finite_logarithms():
     assert np.isfinite(found).all()
     np.testing.assert_allclose(found[1], np.log(0.5))
     assert found[0, 1] == pytest.approx(-1e5 + np.log(2.0))
+
+
+def test_log_odds_never_fall_where_scores_rise():
+    """Neighbouring numbers of all sizes, on both sides of zero and of the largest multiple."""
+    sizes = 10.0 ** np.random.default_rng(8).uniform(-12, 4, 4000)
+    starts = np.concatenate([[0.0, 255.9999, 256.0], sizes])
+    up = np.stack([starts + k * np.spacing(starts) for k in range(-40, 41)], axis=1)
+    for scores in (up, -up[:, ::-1]):
+        assert np.diff(log_odds_of(scores), axis=1).min() >= 0.0
+    np.testing.assert_allclose(
+        log_odds_of(np.array([0.0, 2.0, -2.0])), [0.0, 1.4337808, -1.4337808]
+    )

@@ -137,8 +137,6 @@ def test_what_is_said_of_a_model_that_is_one_column():
     assert steps._finding == ""
     assert steps._rarer_share > 0.07
     assert steps._columns_in_estimated_scales
-    with pytest.raises(ValueError, match="of a rare class is one selected classifier"):
-        model.with_monotone({"a": "increasing"})
 
 
 def test_the_column_is_named_wherever_it_is_encoded():
@@ -169,7 +167,6 @@ def test_the_branch_follows_the_released_count(model, side, share):
         {"features": "linear"},
         {"class_weight": {0: 0.5, 1: 1.0}},
         {"class_weight": "balanced"},
-        {"threshold": {"recall": 0.5}},
         {"delta": 0.0, "epsilon": 0.4},
         {"classes": [0, 1, 2]},
         {"epsilon": math.inf},

@@ -13,6 +13,7 @@ from sklearn.multiclass import OneVsOneClassifier, OneVsRestClassifier, OutputCo
 
 import dp_halfspace
 from dp_halfspace import CertificateError, PrivacyWarning
+from dp_halfspace.datasets import in_chunks
 from tests.conftest import separated
 from tests.instances import ESTIMATORS, with_enough_records
 from tests.support import Book, one_of_each
@@ -33,7 +34,7 @@ COMMON = [
 ]
 RADIUS = "adversary_radius .* less than data_norm"
 ADVERSARY = [
-    *(({"adversary_radius": v}, "adversary_radius must be 0, or") for v in (-0.1, NAN, INF)),
+    *(({"adversary_radius": v}, "'adversary_radius' parameter") for v in (-0.1, NAN, INF)),
     ({"adversary_radius": 1.0}, RADIUS),
     ({"adversary_radius": 3.0, "adversary_norm": "inf"}, RADIUS),
     ({"adversary_radius": 0.3, "data_norm": 0.2}, RADIUS),
@@ -62,14 +63,12 @@ OWN = {
     ],
     "ObjectivePerturbationClassifier": [
         ({"rows": "clipped", "preconditioner": True}, "preconditioner"),
-        ({"rows": "clipped", "projection": "hadamard"}, "projection"),
         ({"epsilon": 1e-3, "preconditioner": True}, "preconditioner"),
         ({"loss": "hinge"}, "loss"),
     ],
     "OutputPerturbationClassifier": [
         *ADVERSARY,
-        ({"tilt": -1.0}, "tilt must be 0, or .* not a convex problem"),
-        *(({"tilt": v}, "tilt must be 0, or") for v in (NAN, INF)),
+        *(({"tilt": v}, "'tilt' parameter") for v in (-1.0, NAN, INF)),
         ({**ATTACKED, "loss": "squared"}, "adversary_radius needs a loss .*'squared'"),
         *(
             ({"preconditioner": True, **v}, "preconditioner=True needs delta > 0, tilt=0")
@@ -231,7 +230,6 @@ def test_numbers_stored_as_objects_are_labels_everywhere(estimator, labels, stat
         dp_halfspace.ObjectivePerturbationClassifier(),
         dp_halfspace.PrivateAUCClassifier(),
         dp_halfspace.PrivateKernelClassifier(kernel="rbf"),
-        dp_halfspace.PrivateTableClassifier(features="linear", schema={"0": [-1, 1], "1": [-1, 1]}),
     ],
     ids=lambda estimator: type(estimator).__name__,
 )
@@ -286,3 +284,21 @@ def test_the_label_of_a_record_is_not_taken_for_the_name_of_labels(attribute):
         warnings.simplefilter("always")
         dp_halfspace.AdaptiveMarginClassifier(classes=["a", "b"], epsilon=9.0).plan(table, labels)
     assert not [w for w in caught if "this name" in str(w.message)]
+
+
+@pytest.mark.filterwarnings("ignore::dp_halfspace.exceptions.PrivacyWarning")
+@pytest.mark.parametrize("given", ["sample_weight", "chunks", "groups"])
+def test_a_refusal_names_every_class_that_accepts_what_it_refuses(given):
+    rows, labels = separated(3000, 3)
+    how = {"sample_weight": {"sample_weight": np.ones(3000)}, "groups": {"groups": range(3000)}}
+    X, y = rows, labels
+    if given == "chunks":
+        X, y = in_chunks(rows, 500), in_chunks(labels, 500)
+    accepting, said = set(), ""
+    for name in (*ESTIMATORS, "PrivateTableClassifier"):
+        try:
+            getattr(dp_halfspace, name)(classes=[0, 1]).plan(X, y, **how.get(given, {}))
+            accepting.add(name)
+        except ValueError as error:
+            said = str(error)
+    assert set(re.findall(r"\w+Classifier", said)) == accepting

@@ -12,7 +12,7 @@ from scipy.optimize import minimize
 from scipy.special import expit, logsumexp
 
 from dp_halfspace import OutputPerturbationClassifier, PrivacyWarning
-from dp_halfspace.estimators._options import planned_attack
+from dp_halfspace.estimators.output_perturbation import planned_attack
 from dp_halfspace.optim import empirical_risk, get_loss
 from dp_halfspace.optim.losses import LOGISTIC
 from dp_halfspace.optim.objectives import Adversary

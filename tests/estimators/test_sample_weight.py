@@ -37,7 +37,6 @@ from dp_halfspace.data import record_weights
 from dp_halfspace.data.record_weights import with_sample_weight
 from dp_halfspace.datasets import in_chunks
 from dp_halfspace.estimators import base
-from dp_halfspace.estimators._operating_point import score_counts
 from dp_halfspace.estimators.base import PrivateLinearClassifier
 from tests.adversarial import unit
 from tests.conftest import separated
@@ -207,29 +206,6 @@ def records(trials=200, n=6, n_classes=3):
         yield (codes, weights), (other, moved)
 
 
-def score_changes(counted):
-    """Changes of counts of scores when a record, score, label and weight, is replaced."""
-    rng = np.random.default_rng(1)
-    for (codes, weights), (other, moved) in records():
-        scores = rng.normal(size=(6, 3)) * 30
-        replaced = scores.copy()
-        replaced[2] = rng.normal(size=3) * 30
-        yield counted(scores[:, 0], codes, weights) - counted(replaced[:, 0], other, moved)
-
-
-def test_a_record_moves_weighted_counts_of_scores_by_the_root_of_three():
-    found = [
-        np.linalg.norm(change)
-        for change in score_changes(lambda s, c, w: score_counts(s, c, None, w))
-    ]
-    assert max(found) <= math.sqrt(3.0)
-
-
-def test_planted_bug_counts_of_scores_with_weights_of_two_are_seen():
-    doubled = score_changes(lambda s, c, w: score_counts(s, c, None, 2.0 * w))
-    assert max(np.linalg.norm(change) for change in doubled) > 2.0
-
-
 def test_a_tilt_knows_that_losses_may_weigh_nothing():
     X, y, w = table()
     estimator = clone(CASES["tilted"]).set_params(classes=LABELS)
@@ -362,8 +338,8 @@ BAD = {
     "infinite": lambda w: np.where(w > 0.5, math.inf, w),
     "None": lambda w: [None, *w[1:]],
     "NA": lambda w: pd.Series(w, dtype="Float64").mask(w > 0.5),
-    "text": lambda w: [f"{v}" for v in w],
-    "text among numbers": lambda w: np.array(["0.50000123", *w[1:]], dtype=object),
+    "text": lambda w: ["half" for _ in w],
+    "text among numbers": lambda w: np.array(["half", *w[1:]], dtype=object),
     "short": lambda w: w[1:],
     "long": lambda w: [*w, 0.5],
     "column": lambda w: w[:, None],
@@ -422,9 +398,6 @@ UNPROVED = {
     "selection": AdaptiveMarginClassifier(selection="exponential"),
     "proximal": AdaptiveMarginClassifier(margin=0.3, solver="phased_prox"),
     "kernel selection": PrivateKernelClassifier(margin="select", data_norm=1.0),
-    "integer counts": PrivateTableClassifier(
-        epsilon=9.0, delta=0.0, schema={}, threshold={"recall": 0.8}
-    ),
 }
 
 

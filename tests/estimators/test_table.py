@@ -2,9 +2,7 @@
 
 import copy
 import json
-import math
 import pickle
-import re
 import warnings
 from collections import Counter
 
@@ -23,9 +21,7 @@ from dp_halfspace import (
     PrivateTableClassifier,
 )
 from dp_halfspace.audit import replay
-from dp_halfspace.datasets import in_chunks
 from dp_halfspace.engine import linear, steps
-from dp_halfspace.estimators import _operating_point as operating_point
 from dp_halfspace.privacy import PrivacyRecord, accounting
 from dp_halfspace.privacy.events import Either, Exponential, Gaussian, Pure, single_runs, total_mu
 from dp_halfspace.privacy.mechanisms import GaussianNoise
@@ -179,8 +175,11 @@ def test_kinds_that_dtypes_say_are_declared_once():
     )
     assert caught[0].filename == __file__
     assert "schema={'platelets': 'number'}" in text
-    assert "The cells of 'city' are stored as objects or texts, so they are read as" in text
-    assert "state schema={'city': 'number'}, or 'date' or 'boolean'" in text
+    assert (
+        "The cells of 'city' are stored as objects, texts or categories, so they are read as"
+        in text
+    )
+    assert "state schema={'city': 'number'}, or 'date', 'boolean' or a list of categories" in text
     assert "may identify rows or persons" not in text
     described = dict(dict(model.privacy_.public)["columns"])
     assert described["city"] == "text, by the dtype of the column"
@@ -203,7 +202,9 @@ def test_numbers_that_are_stored_as_objects_are_named_and_no_cell_is(odd):
         warnings.simplefilter("always")
         PrivateTableClassifier(classes=[0, 1]).fit(cells, [0, 1] * 20)
     (text,) = [str(w.message) for w in caught if "schema" in str(w.message)]
-    assert "The cells of '0', '1' are stored as objects or texts, so they are read" in text
+    assert (
+        "The cells of '0', '1' are stored as objects, texts or categories, so they are read" in text
+    )
     assert "even if they are numbers: state schema={'0': 'number'}" in text
     assert "unknown" not in text
 
@@ -457,70 +458,6 @@ def test_balanced_weights_are_for_a_balanced_population(weights):
     assert (share > 2.0 * RARE.mean()) == (weights is not None)
 
 
-@pytest.mark.sampled(4)
-@pytest.mark.filterwarnings("ignore:the scores separate the labels too little for a precision")
-@pytest.mark.filterwarnings("ignore:by noisy counts")
-@pytest.mark.parametrize("budget", [{}, {"delta": 0.0}, {"class_weight": "balanced"}])
-@pytest.mark.parametrize(
-    ("target", "wanted"), [("recall", 0.8), ("precision", 0.5), ("false_positive_rate", 0.1)]
-)
-def test_a_threshold_meets_its_target_within_the_budget(target, wanted, budget):
-    given = {"threshold": {target: wanted}, "epsilon": 5.0, "random_state": 5, **budget}
-    model = clone(NUMBERS).set_params(**given)
-    record = model.plan(RARE_ROWS, RARE)
-    model.fit(RARE_ROWS, RARE)
-    assert model.privacy_ == record
-    assert accounting.delta(record.events, 5.0) <= record.delta
-    point, scores = model.threshold_, model.decision_function(RARE_ROWS)
-    chosen = model.predict(RARE_ROWS) == 1
-    np.testing.assert_array_equal(chosen, scores >= point.log_odds)
-    assert (point.target, point.wanted) == (target, wanted)
-    assert point.interval[0] <= point.estimate <= point.interval[1]
-    common = 1.0 if "class_weight" not in budget else RARE.sum() / (1 - RARE).sum()
-    true, false = chosen[RARE == 1].sum(), common * chosen[RARE == 0].sum()
-    reached = {
-        "recall": true / RARE.sum(),
-        "precision": true / max(true + false, 1.0),
-        "false_positive_rate": chosen[RARE == 0].mean(),
-    }[target]
-    # With pure DP the model is so poor that no threshold has the precision.
-    if target == "recall" or not math.isinf(point.log_odds):
-        sign = -1.0 if target == "false_positive_rate" else 1.0
-        assert 0.0 < sign * (reached - wanted) < 0.35
-    # The model has what the choice leaves.
-    without = clone(model).set_params(threshold=None).plan(RARE_ROWS, RARE)
-    assert len(record.events) == len(without.events) + 2
-
-
-def test_a_threshold_that_says_nothing_is_no_silent_one():
-    model = clone(NUMBERS).set_params(threshold={"recall": 0.98}, epsilon=0.3)
-    with pytest.warns(
-        PrivacyWarning, match=r"recall of 0\.98 .* takes about \d+ rows of the second"
-    ):
-        model.fit(RARE_ROWS, RARE)
-    assert model.predict(RARE_ROWS)[RARE == 1].mean() >= 0.95
-
-
-@pytest.mark.parametrize("given", ["chunks", "people", "weights"])
-def test_a_threshold_is_the_same_for_rows_in_chunks_and_people_of_one_row(given):
-    """Weights of one count as none."""
-    noise = np.random.default_rng(13).normal(size=len(RARE_ROWS))
-    labels = (RARE_ROWS[:, 0] + noise > 1.0).astype(int)
-    model = clone(NUMBERS).set_params(
-        threshold={"recall": 0.8}, epsilon=300.0, features="linear", random_state=1
-    )
-    more, rows = {}, (RARE_ROWS, labels)
-    if given == "chunks":
-        rows = (in_chunks(RARE_ROWS, 1000), in_chunks(labels, 1000))
-    elif given == "people":
-        more = {"groups": np.arange(len(labels))}
-    else:
-        more = {"sample_weight": np.ones(len(labels))}
-    found = clone(model).fit(*rows, **more)
-    recall = found.predict(RARE_ROWS)[labels == 1].mean()
-    assert 0.8 < recall < 0.9
-
-
 def test_labels_that_scikit_learn_has_replaced_are_named():
     """For probabilities `cross_val_predict` hands over positions in the place of texts."""
     labels = np.where(RARE == 1, "yes", "no")
@@ -533,38 +470,6 @@ def test_labels_that_scikit_learn_has_replaced_are_named():
     assert found.shape == (len(labels), 2)
     with pytest.raises(ValueError, match=r"public labels in classes$"):
         model.fit(RARE_ROWS, np.where(RARE == 1, "yes", "maybe"))
-
-
-def test_a_false_positive_rate_has_two_names():
-    for name in ("fpr", "false_positive_rate"):
-        record = clone(NUMBERS).set_params(threshold={name: 0.1}).plan(RARE_ROWS, RARE)
-        assert dict(record.public)["threshold"] == (("false_positive_rate", 0.1),)
-
-
-@pytest.mark.parametrize(
-    "threshold", [{}, {"recall": 1.5}, {"recall": True}, {"f1": 0.5}, {"recall": 0.5, "x": 1}]
-)
-def test_a_threshold_that_is_none_is_refused(threshold):
-    with pytest.raises(ValueError, match="threshold must be None or a dict"):
-        clone(NUMBERS).set_params(threshold=threshold).plan(RARE_ROWS, RARE)
-    with pytest.raises(ValueError, match="probability=True"):
-        clone(NUMBERS).set_params(threshold={"recall": 0.5}, probability=False).plan(
-            RARE_ROWS, RARE
-        )
-
-
-@pytest.mark.parametrize(("n_columns", "delta"), [(4, "auto"), (40, "auto"), (4, 0.0)])
-def test_a_threshold_needs_the_rows_that_its_refusal_names_and_no_more(n_columns, delta):
-    schema = {str(column): "number" for column in range(n_columns)}
-    model = clone(NUMBERS).set_params(epsilon=1.0, schema=schema, delta=delta)
-    model.set_params(threshold={"recall": 0.5})
-    rows, labels = np.zeros((1500, n_columns)), np.arange(1500) % 2
-    with pytest.raises(ValueError, match=r"counts of scores, .* product is 100, and") as refusal:
-        model.plan(rows[:100], labels[:100])
-    enough = int(re.search(r"(\d+) is enough", str(refusal.value))[1])
-    model.plan(rows[:enough], labels[:enough])
-    with pytest.raises(ValueError, match="counts of scores"):
-        model.plan(rows[: enough - 1], labels[: enough - 1])
 
 
 def worst_of_rare(estimator):
@@ -584,21 +489,6 @@ FOLLOWED = clone(NUMBERS).set_params(epsilon=30.0, random_state=1, class_weight=
 @pytest.mark.parametrize("weights", [None, "balanced"])
 def test_a_fit_that_follows_counts_is_a_function_of_its_releases(weights):
     assert worst_of_rare(clone(FOLLOWED).set_params(class_weight=weights)) <= 1.0
-
-
-WITH_THRESHOLD = clone(NUMBERS).set_params(
-    epsilon=30.0, random_state=1, threshold={"recall": 0.9}, features="linear"
-)
-
-
-def test_a_replay_with_a_threshold_finds_nothing():
-    assert worst_of_rare(WITH_THRESHOLD) <= 1.0
-
-
-def test_the_replay_sees_a_choice_that_is_charged_half_its_change(monkeypatch):
-    honest = operating_point.crossing_utilities
-    monkeypatch.setattr(operating_point, "crossing_utilities", lambda excess: 2.0 * honest(excess))
-    assert worst_of_rare(WITH_THRESHOLD) > 1.0
 
 
 def test_a_table_without_rows_is_refused_by_a_sentence():

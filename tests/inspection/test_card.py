@@ -209,24 +209,6 @@ def test_every_kind_of_model_has_a_card(model, words, tmp_path):
     assert words in text
 
 
-def test_a_threshold_stands_with_its_interval():
-    rng = np.random.default_rng(0)
-    y = (rng.random(3000) < 0.1).astype(int)
-    X = rng.normal(size=(3000, 3)) + y[:, None]
-    model = PrivateTableClassifier(epsilon=3.0, classes=[0, 1], features="linear")
-    assert "The target was" not in model_card(model.fit(X, y))
-    page = model_card(model.set_params(threshold={"recall": 0.8}).fit(X, y))
-    point = model.threshold_
-    ends = "from {:.2f} to {:.2f}".format(*point.interval)
-    for words in (
-        f"at least {point.log_odds:.2f}",
-        "a recall of 0.8",
-        f"{point.estimate:.2f}",
-        ends,
-    ):
-        assert words in page
-
-
 class Forest(ClassifierMixin, BaseEstimator):
     """A model of another library, fitted to who knows what."""
 

@@ -25,8 +25,8 @@ from dp_halfspace import (
 from dp_halfspace.audit import replay
 from dp_halfspace.data.people import People
 from dp_halfspace.datasets import in_chunks
-from dp_halfspace.estimators._crossing import COUNT_GRID
 from dp_halfspace.model_selection import prefit
+from dp_halfspace.model_selection._crossing import COUNT_GRID
 from dp_halfspace.privacy.events import Exponential
 from dp_halfspace.privacy.exponential import ParallelChoice
 from dp_halfspace.privacy.mechanisms import ExponentialChoice

@@ -30,9 +30,9 @@ from dp_halfspace import (
 from dp_halfspace.audit import replay
 from dp_halfspace.data.people import People
 from dp_halfspace.datasets import in_chunks
-from dp_halfspace.estimators import _crossing as crossing
-from dp_halfspace.estimators._crossing import crossing_utilities, excess_of
+from dp_halfspace.model_selection import _crossing as crossing
 from dp_halfspace.model_selection import prefit
+from dp_halfspace.model_selection._crossing import crossing_utilities, excess_of
 from dp_halfspace.model_selection.prefit import slack_for_failure
 from dp_halfspace.privacy.interception import intercept_releases
 from dp_halfspace.privacy.mechanisms import ExponentialChoice

@@ -17,8 +17,7 @@ from dp_halfspace.selection import small_trees
 from dp_halfspace.selection.small_tables import counted_share, share_of
 from dp_halfspace.selection.small_trees import (
     TreeSelection,
-    labellings,
-    n_forms,
+    forms,
     plan_small_tree,
 )
 from tests.adversarial import neighbouring_pairs
@@ -58,14 +57,13 @@ def wild(n, d, n_classes=3, seed=0):
 
 def test_labels_of_leaves_differ_and_the_list_is_as_long_as_it_says():
     for n_classes in (3, 4, 7):
-        for n_leaves in (2, 3):
-            names = labellings(n_classes, n_leaves)
-            assert all(len(set(row)) == n_leaves for row in names.tolist())
-            assert len({tuple(row) for row in names.tolist()}) == len(names)
+        found = forms(n_classes)
+        assert all(len(set(labels)) == len(shape.leaves) for _, shape, labels in found)
+        assert len(set(found)) == len(found)
         plan = small_plan(2, n_classes)
         assert dict(plan.public)["n_candidates"] == sum(lengths_of(plan, np.zeros((5, 2))))
     # Two cuts of two leaves, and twice four trees of three.
-    assert n_forms(3) == 2 * 6 + 2 * 4 * 6
+    assert len(forms(3)) == 2 * 6 + 2 * 4 * 6
 
 
 def test_more_records_of_a_class_than_fit_into_a_byte_are_counted():
@@ -170,8 +168,7 @@ def doubled(patch):
 def shared_leaf(patch):
     """Planted: a quadrant belongs to two leaves, so a record is right twice."""
     shape = small_trees.Shape(((0,), (0,), (2, 3)), 0)
-    patch.setattr(small_trees, "_SHAPES", ((shape,), ()))
-    patch.setattr(small_trees, "labellings", lambda k, leaves: np.zeros((1, leaves), dtype=int))
+    patch.setattr(small_trees, "forms", lambda _: [(False, shape, (0, 0, 0))])
 
 
 def threshold_of_data(patch):

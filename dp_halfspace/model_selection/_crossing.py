@@ -7,7 +7,6 @@ does the utility that is computed from it here. Proofs: ``docs/proofs/operating_
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -43,24 +42,20 @@ def candidates(target: str, borders: FloatArray) -> FloatArray:
     return ends if target == "recall" else ends[::-1]
 
 
-def excess_of(
-    target: str, value: float, positive: FloatArray, negative: FloatArray, weights: Any = (1.0, 1.0)
-) -> FloatArray:
+def excess_of(target: str, value: float, positive: FloatArray, negative: FloatArray) -> FloatArray:
     """Return the excess of every candidate over the target, in the order of `candidates`.
 
     `positive` and `negative` are the numbers above each candidate, from the highest one down, and
-    the value is on the grid. A precision is that of a population in which negative and positive
-    records have the `weights`, at most one.
+    the value is on the grid.
     """
     if target == "recall":
         return np.asarray(positive - value * positive[-1])
     if target == "precision":
-        gain, loss = rounded_down((1.0 - value) * weights[1]), rounded_up(value * weights[0])
-        return np.asarray(gain * positive - loss * negative)[::-1]
+        return np.asarray((1.0 - value) * positive - value * negative)[::-1]
     return np.asarray(value * negative[-1] - negative)[::-1]
 
 
-def most_and_variance(target: str, value: float, weights: Any = (1.0, 1.0)) -> tuple[float, float]:
+def most_and_variance(target: str, value: float) -> tuple[float, float]:
     """Return the largest possible excess, and its sampling variance, for each record that counts.
 
     These are the positive records, or the negative ones for a false positive rate. Where a
@@ -70,8 +65,7 @@ def most_and_variance(target: str, value: float, weights: Any = (1.0, 1.0)) -> t
     if target == "recall":
         return 1.0 - value, value * (1.0 - value)
     if target == "precision":
-        gain, loss = (1.0 - value) * weights[1], value * weights[0]
-        return gain, gain * (gain + loss)
+        return 1.0 - value, 1.0 - value
     return value, value * (1.0 - value)
 
 

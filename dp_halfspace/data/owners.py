@@ -1,0 +1,83 @@
+"""The persons to whom rows belong, by the identifiers that a user gives."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Set
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from dp_halfspace.data.cells import category_of
+from dp_halfspace.data.chunks import Chunks
+from dp_halfspace.data.frame import column_of
+from dp_halfspace.data.people import People
+from dp_halfspace.data.validation import FIRST_ROUNDED, TrainingData, refuse_foreign_arrays
+
+# The names of all numbers with too many digits to be written out.
+_ENDLESS = ("inf", "-inf")
+
+
+def sort_training_data(groups: Any, data: TrainingData) -> TrainingData:
+    """Return a training set sorted by person."""
+    X, people, codes = sort_by_person(groups, data.X, data.class_indices)
+    return replace(data, X=X, class_indices=codes, people=people)
+
+
+def sort_by_person(groups: Any, X: Any, codes: Any = None) -> tuple[Any, People | None, Any]:
+    """Sort rows and class indices by person, in the order of first rows, if there are groups."""
+    if groups is None:
+        return X, None, codes
+    if isinstance(X, Chunks):
+        raise ValueError("groups is not supported for rows in chunks: give them as arrays")
+    owner = owners_of_rows(groups, X.shape[0])
+    order = np.argsort(owner, kind="stable")
+    if sparse.issparse(X):
+        rows = X[order]
+    else:
+        rows = np.empty_like(X)  # in the memory order of X, in which norms are summed
+        np.take(X, order, axis=0, out=rows)
+    return rows, People(np.bincount(owner)), None if codes is None else codes[order]
+
+
+def owners_of_rows(groups: Any, n_rows: int) -> NDArray[np.intp]:
+    """Return the person of each row, numbered by first rows; errors name and count nobody."""
+    refuse_foreign_arrays("groups", groups)
+    has_rows = hasattr(groups, "__len__") and not isinstance(groups, str | bytes)
+    if not has_rows or getattr(groups, "ndim", 1) != 1:
+        raise ValueError(
+            "groups must be one-dimensional: one text, number or date for each row, the person "
+            "that it belongs to"
+        )
+    if len(groups) != n_rows:
+        raise ValueError(
+            "groups and X must have the same number of rows. The numbers are not "
+            "shown, because the number of rows of a person is private: compare "
+            "len(groups) with len(X)"
+        )
+    names = column_of("groups", groups).read(_name_of, dtype=object).tolist()
+    if None in names:
+        raise ValueError(
+            "groups contains a value that names no person: a missing one, a list or tuple, or a "
+            "float from 2^53 on, which may stand for several whole numbers. Every row needs a "
+            "person; join the parts of an identifier to one text, and read long ones as text"
+        )
+    number: dict[str, int] = {}
+    return np.array([number.setdefault(name, len(number)) for name in names], dtype=np.intp)
+
+
+def _name_of(cell: Any) -> str | None:
+    """Return the same name for all ways to write a person: 7, 7.0, "7", "007" and b"7".
+
+    One name with a letter turns a column of numbers into strings, with their leading zeros, and one
+    that is bytes turns a column of strings into bytes. What names no person is None.
+    """
+    if type(cell) is int and abs(cell) < FIRST_ROUNDED:
+        return str(cell)  # most identifiers, without the rules for other cells
+    has_parts = isinstance(cell, Mapping | list | tuple | Set | np.ndarray | np.void)
+    if has_parts or (isinstance(cell, float) and abs(cell) >= FIRST_ROUNDED):
+        return None
+    name = category_of(cell)
+    return None if name in _ENDLESS else name
