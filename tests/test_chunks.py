@@ -171,9 +171,9 @@ def test_scores_thresholds_and_sets_take_chunks_without_rows():
         held = cut_at(WITH_MISSING, *ends), cut_at(TWO, *ends)
         scores = private_score(model, *held, metric=[*METRICS], epsilon=math.inf)
         threshold = PrivateThresholdClassifier(model, epsilon=math.inf).fit(*held)
-        sets = PrivateConformalClassifier(model, epsilon=math.inf, by_class=True).fit(*held)
+        sets = PrivateConformalClassifier(model, epsilon=math.inf).fit(*held)
         numbers = [np.ravel(score.value) for score in scores]
-        found.append([*numbers, [threshold.threshold_], sets.thresholds_])
+        found.append([*numbers, [threshold.threshold_], [sets.threshold_]])
     for few, many in zip(*found, strict=True):
         np.testing.assert_allclose(few, many, rtol=1e-9)
 

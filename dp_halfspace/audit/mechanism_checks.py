@@ -19,7 +19,6 @@ from dp_halfspace.papers.objective import GaussianLinearTerm, LaplaceLinearTerm
 from dp_halfspace.privacy.exponential import (
     CountedChoice,
     GeneralizedChoice,
-    ParallelChoice,
     TalliedChoice,
     TalliedChoices,
 )
@@ -60,8 +59,6 @@ def distance(mechanism: Any, first: Array, second: Array) -> tuple[float, float]
             apart, most = np.count_nonzero(change), 1.0
         case NoNoise():
             apart, most = np.linalg.norm(change), math.inf
-        case ParallelChoice():
-            apart, most = change.max(axis=1).sum(), mechanism.sensitivity
         case TalliedChoices():
             # The bound is on the sum of costs, one from each list.
             signed = mechanism.parts(np.subtract(first, second, dtype=np.float64))
@@ -76,7 +73,7 @@ def distance(mechanism: Any, first: Array, second: Array) -> tuple[float, float]
 def utilities(choice: Any, value: Array) -> Array:
     """Return the utilities of an exponential mechanism; larger is better."""
     match choice:
-        case ExponentialChoice() | ParallelChoice():
+        case ExponentialChoice():
             return value
         case TalliedChoice() | TalliedChoices() | CountedChoice():
             return -value.astype(np.float64)
@@ -89,7 +86,7 @@ def lists_of(choice: Any, utilities: Array) -> list[Array]:
     """Return the utilities of each list of candidates; one number is released for each list."""
     if isinstance(choice, TalliedChoices):
         return choice.parts(utilities)
-    return list(np.atleast_2d(utilities))
+    return [utilities]
 
 
 def noise_level(releases: Iterable[tuple[Any, Array, Array]]) -> float:

@@ -57,7 +57,6 @@ from dp_halfspace.privacy import epsilon as composed
 from dp_halfspace.privacy.exponential import (
     CountedChoice,
     GeneralizedChoice,
-    ParallelChoice,
     TalliedChoice,
     TalliedChoices,
 )
@@ -872,7 +871,6 @@ def test_a_hundred_replays_of_half_the_noise_all_see_it(monkeypatch):
         (GaussianNoise(2.0, 1.0), [3.0, 0.0], [0.0, 4.0], (5.0, 2.0)),
         (DiscreteLaplaceNoise(3, 1.0), [3, 0], [0, 4], (7.0, 3.0)),
         (RandomizedResponse(3, 1.0), [0, 1, 2, 2], [0, 2, 0, 2], (2.0, 1.0)),
-        (ParallelChoice(2.0, 1.0), [[1, 5], [0, 0]], [[0, 1], [3, 0]], (7.0, 2.0)),
         (ExponentialChoice(2.0, 1.0), [1.0, 5.0, 0.0], [0.0, 1.0, 3.0], (4.0, 2.0)),
         (LaplaceLinearTerm(2.0, 1.0, 0.0), [[3.0, 4.0], [0, 1]], [[0, 0], [0, 0]], (6.0, 2.0)),
     ],

@@ -76,11 +76,9 @@ def test_a_target_is_raised_by_the_released_count(target):
     assert utilities(50.0)[0] > utilities(300.0)[0]
 
 
-@pytest.mark.parametrize("by_class", [False, True])
-def test_sets_of_classes(by_class):
+def test_sets_of_classes():
     def run(X, y):
-        model = PrivateConformalClassifier(Chances(), by_class=by_class, coverage=0.7)
-        return model.fit(X, y).thresholds_
+        return PrivateConformalClassifier(Chances(), coverage=0.7).fit(X, y).threshold_
 
     assert assert_follows(run, *DATA) == 1
 
