@@ -266,7 +266,13 @@ def operating_points(fits: int, folder: Path) -> str:
                 met.append(said[truth == 1].mean() >= 0.8)
         excess.append(rates[0] - rates[1])
     found = private_score(
-        model, others, truth, metric="recall", by="ward", by_values=list("ABCDE"), epsilon=1.0
+        model,
+        others,
+        truth,
+        metric="recall",
+        by=others["ward"],
+        by_values=list("ABCDE"),
+        epsilon=1.0,
     )
     width = np.mean(found.interval[1][:5] - found.interval[0][:5])
     return (

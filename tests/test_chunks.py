@@ -67,7 +67,7 @@ TAKE_CHUNKS = {
     "PrivateTableClassifier",
     "OutputPerturbationClassifier",
 }
-ALL_METRICS = ["brier", "roc_auc", "balanced_accuracy"]
+ALL_METRICS = ["log_loss", "roc_auc", "balanced_accuracy"]
 MODELS_OF_ALL = [*ESTIMATORS, "PrivateTableClassifier"]
 quiet = pytest.mark.filterwarnings("ignore::dp_halfspace.exceptions.PrivacyWarning")
 
@@ -617,7 +617,9 @@ QUOTED = {
     "odd labels": lambda model, rows, labels: model.fit(rows(None), odd(TWO)),
     "plan": lambda model, rows, labels: model.plan(rows(None), labels),
     "score of labels": lambda model, rows, labels: private_score(Quoting(), rows(None), labels),
-    "score": lambda model, rows, labels: private_score(Quoting(), rows(None), TWO, metric="brier"),
+    "score": lambda model, rows, labels: private_score(
+        Quoting(), rows(None), TWO, metric="log_loss"
+    ),
     "prediction": lambda model, rows, labels: private_score(Quoting(), rows(None), TWO),
 }
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -20,7 +19,7 @@ from dp_halfspace._sklearn_compat import rows_of
 from dp_halfspace.data.cells import category_of, spellings
 from dp_halfspace.data.chunked_data import labelled_chunks, without_ledger_and_seed
 from dp_halfspace.data.chunks import Chunks, apply_to_chunks, kept
-from dp_halfspace.data.frame import as_cells, read_column, read_frame
+from dp_halfspace.data.frame import as_cells, read_column
 from dp_halfspace.data.people import People
 from dp_halfspace.data.sparse_rows import checked_csr
 from dp_halfspace.data.validation import (
@@ -32,13 +31,7 @@ from dp_halfspace.data.validation import (
     refuse_foreign_arrays,
     sort_by_person,
 )
-from dp_halfspace.metrics._intervals import (
-    OUT_OF_NOISE,
-    UNKNOWN_WIDTH,
-    Estimate,
-    Released,
-    within_range,
-)
+from dp_halfspace.metrics._intervals import OUT_OF_NOISE, Released, within_range
 from dp_halfspace.metrics._table import METRICS
 from dp_halfspace.privacy.record import PrivacyRecord
 
@@ -150,11 +143,6 @@ class PrivateGroupScore:
         95 % interval of each group separately, covering sampling and noise; [0, 1] for the group
         ``"other"`` if its noisy size is at most three standard deviations, so that it may have no
         records.
-    gap : ndarray of shape (n_groups, n_groups)
-        Value of the group of the row minus the value of the group of the column.
-    gap_interval : tuple (low, high) of ndarray of shape (n_groups, n_groups)
-        Simultaneous intervals: they contain the gaps of all pairs of groups in 95 % of all samples
-        and draws of the noise.
     confusion : ndarray of shape (n_groups, n_classes, n_classes)
         Noisy counts of records, with true labels by rows.
     privacy_ : PrivacyRecord
@@ -183,8 +171,6 @@ class PrivateGroupScore:
     groups: tuple[Any, ...]
     value: NDArray[np.float64]
     interval: tuple[NDArray[np.float64], NDArray[np.float64]]
-    gap: NDArray[np.float64] = field(repr=False)
-    gap_interval: tuple[NDArray[np.float64], NDArray[np.float64]] = field(repr=False)
     confusion: NDArray[np.float64] = field(repr=False)
     privacy_: PrivacyRecord
     classes: NDArray[Any] = field(repr=False)
@@ -197,36 +183,23 @@ class PrivateGroupScore:
         ]
 
     def __str__(self) -> str:
-        """Describe the score of every group, and list the gaps whose intervals exclude zero."""
-        low, high = self.interval
+        """Describe the score of every group."""
         lines = [f"{self.metric} by group, each with a 95 % interval:"]
-        for name, value, start, end in zip(self.groups, self.value, low, high, strict=True):
-            unknown = start <= 0.0 and end >= 1.0
+        for name, value, low, high in zip(self.groups, self.value, *self.interval, strict=True):
+            unknown = low <= 0.0 and high >= 1.0
             note = " (uninformative: every value is possible)" if unknown else ""
-            lines.append(f"  {name}: {value:.3f}, {start:.3f} to {end:.3f}{note}")
-        found = []
-        for i, j in combinations(range(len(self.groups)), 2):
-            least, most = (float(end[i, j]) for end in self.gap_interval)
-            if least > 0.0 or most < 0.0:
-                pair = f"{self.groups[i]} minus {self.groups[j]}"
-                found.append(f"  {pair}: {self.gap[i, j]:.3f}, {least:.3f} to {most:.3f}")
-        if found:
-            lines += ["Gaps that are not zero (95 % for all pairs at once):", *found]
-        else:
-            lines.append("No gap between two groups is significantly different from zero.")
+            lines.append(f"  {name}: {value:.3f}, {low:.3f} to {high:.3f}{note}")
         return "\n".join(lines)
 
 
 def group_codes(
-    by: Any, by_values: Sequence[Any], X: Any, n_rows: int, *, hides_rows: bool
+    by: Any, by_values: Sequence[Any], n_rows: int, *, hides_rows: bool
 ) -> NDArray[np.intp]:
     """Return the number of the group of each record; values that are not listed are in the last.
 
     Values are compared by their canonical texts. A single text in a column of a file turns all
     numbers of the column into texts, and this must not change the groups of the other records.
     """
-    if isinstance(by, str):
-        by = _named_column(by, X)
     refuse_foreign_arrays("by", by)
     listed = [None if is_missing(value) else category_of(value) for value in by_values]
     categories = tuple(value for value in listed if value is not None)
@@ -235,7 +208,7 @@ def group_codes(
     if len(set(categories)) < len(categories):
         raise ValueError("by_values must not list a value twice; 1 and '1' are one value")
     rule = "by must be one-dimensional: the group of each record"
-    if isinstance(by, bytes) or getattr(by, "ndim", 1) != 1 or not hasattr(by, "__len__"):
+    if isinstance(by, str | bytes) or getattr(by, "ndim", 1) != 1 or not hasattr(by, "__len__"):
         raise ValueError(rule)
     if len(by) != n_rows:
         found = "" if hides_rows else f", got {len(by)} and {n_rows}"
@@ -247,15 +220,6 @@ def group_codes(
     return column.read(lambda cell: number.get(category_of(cell) or "", len(listed)), dtype=np.intp)
 
 
-def _named_column(name: str, X: Any) -> Any:
-    """Return a column of a table of any library by its name."""
-    if hasattr(X, "iloc") or hasattr(X, "column_names") or hasattr(X, "to_arrow"):
-        frame = read_frame(X)
-        if name in frame.names:
-            return frame.columns[frame.names.index(name)]
-    raise ValueError(f"by={name!r} is not a column of X: give the group of each record instead")
-
-
 def group_score(
     name: str,
     released: Released,
@@ -263,7 +227,7 @@ def group_score(
     by_values: Sequence[Any],
     classes: NDArray[Any],
 ) -> PrivateGroupScore:
-    """Estimate a metric in every group, and the gaps of all pairs."""
+    """Estimate a metric in every group."""
     in_group = METRICS[name].in_group
     assert in_group is not None, "checked before anything was charged"
     value, low, high = within_range(in_group(released))
@@ -271,32 +235,5 @@ def group_score(
     others = released.counts[-1]
     if others.sum() <= OUT_OF_NOISE * math.sqrt(others.size * released.variance):
         low[-1], high[-1] = 0.0, 1.0
-    gap, pairs = np.subtract.outer(value, value), list(combinations(value, 2))
     groups = (*by_values, OTHER)
-    return PrivateGroupScore(
-        name,
-        groups,
-        value,
-        (low, high),
-        gap,
-        _gap_interval(gap, in_group(released.at_once(len(pairs)))),
-        released.counts,
-        record,
-        classes,
-    )
-
-
-def _gap_interval(
-    gap: NDArray[np.float64], estimate: Estimate
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return intervals of all gaps, from estimates of the groups.
-
-    Standard deviations of independent estimates add up in squares, before they are cut at the range
-    of the score. Where almost nothing is known about a group, every gap is possible.
-    """
-    center, low, high = estimate
-    least = gap - np.hypot.outer(center - low, high - center)
-    most = gap + np.hypot.outer(high - center, center - low)
-    is_known = np.logical_and.outer(high - low < UNKNOWN_WIDTH, high - low < UNKNOWN_WIDTH)
-    least, most = np.where(is_known, least, -1.0), np.where(is_known, most, 1.0)
-    return np.clip(least, -1.0, 1.0), np.clip(most, -1.0, 1.0)
+    return PrivateGroupScore(name, groups, value, (low, high), released.counts, record, classes)

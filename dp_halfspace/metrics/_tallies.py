@@ -17,7 +17,7 @@ from scipy.special import expit
 from dp_halfspace.data.people import People
 from dp_halfspace.rows.blocks import FloatArray
 
-# Losses of the Brier score, and log losses over the largest one, are multiples of 1 / SCALE.
+# Log losses over the largest one are multiples of 1 / SCALE.
 SCALE = 2**16
 # Log losses are clipped at this, in nats: a probability of .0067.
 LARGEST_LOG_LOSS = 5.0
@@ -118,17 +118,6 @@ def scores_of(
     # A positive score is one for the second class of the model, which need not be sorted.
     is_sorted = np.argsort(np.asarray(model.classes_))[1] == 1
     return np.nan_to_num(scores if is_sorted else -scores)
-
-
-def losses_of(
-    model: Any, X: Any, codes: NDArray[np.intp], classes: NDArray[Any]
-) -> NDArray[np.int64]:
-    """Return half the squared distance of the probabilities from the truth, in units of 1/SCALE."""
-    probabilities = _probabilities(model, X, codes, classes)
-    probabilities[np.arange(len(codes)), codes] -= 1.0
-    loss = np.nan_to_num(0.5 * (probabilities**2).sum(axis=1), nan=1.0)
-    whole: NDArray[np.int64] = np.rint(SCALE * np.clip(loss, 0.0, 1.0)).astype(np.int64)
-    return whole
 
 
 def log_losses_of(

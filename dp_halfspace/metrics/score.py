@@ -79,16 +79,10 @@ class PrivateScore:
         The guarantee of the release, for all metrics of one call together.
     classes : ndarray of shape (n_classes,)
         The public label set, sorted.
-    curve : tuple of two arrays, or None
-        For ``metric="roc_auc"`` (fpr, tpr) at the public thresholds, from (0, 0) to (1, 1). For
-        ``"average_precision"`` (precision, recall), recall rising.
-    thresholds : ndarray or None
-        For ``"roc_auc"`` and ``"average_precision"`` the threshold of every point of the curve:
-        scores of at least this are positive. The first one of ``"roc_auc"`` is infinite.
     majority : tuple (share, low, high), or None
         Share of the majority class with a 95 % interval, from the same noisy counts. It is the
-        accuracy of a model that always predicts this class. None for ``"brier"`` and
-        ``"log_loss"``, which count no classes.
+        accuracy of a model that always predicts this class. None for ``"log_loss"``, which counts
+        no classes.
 
     Examples
     --------
@@ -108,8 +102,6 @@ class PrivateScore:
     interval: tuple[Any, Any]
     privacy_: PrivacyRecord
     classes: NDArray[Any] = field(repr=False)
-    curve: tuple[NDArray[np.float64], NDArray[np.float64]] | None = field(repr=False)
-    thresholds: NDArray[np.float64] | None = field(repr=False, default=None)
     majority: tuple[float, float, float] | None = field(repr=False, default=None)
 
     @property
@@ -165,15 +157,13 @@ class PrivateScore:
         if set(data) != expected or data["metric"] not in METRICS:
             raise ValueError(f"a score has a known metric, and the fields {sorted(expected)}")
         low, high = (_to_numbers(end) for end in data["interval"])
-        curve, thresholds, share = data["curve"], data["thresholds"], data["majority"]
+        share = data["majority"]
         found = cls(
             data["metric"],
             _to_numbers(data["value"]),
             (low, high),
             PrivacyRecord.from_dict(data["privacy_"]),
             np.asarray(data["classes"]),
-            None if curve is None else (_to_numbers(curve[0]), _to_numbers(curve[1])),
-            None if thresholds is None else _to_numbers(thresholds),
             None if share is None else (float(share[0]), float(share[1]), float(share[2])),
         )
         if found.classes.ndim != 1 or not found.rows():
@@ -231,9 +221,9 @@ def private_score(
     ----------
     model : fitted classifier
         Model with ``classes_`` and ``predict``; for ``"roc_auc"`` and ``"average_precision"`` with
-        ``predict_proba`` or ``decision_function``, for ``"brier"`` and ``"log_loss"`` with
-        ``predict_proba``. It may be a pipeline. ``classes_`` may be in any order. A predicted label
-        that is not in ``classes_`` counts as a wrong prediction.
+        ``predict_proba`` or ``decision_function``, for ``"log_loss"`` with ``predict_proba``. It
+        may be a pipeline. ``classes_`` may be in any order. A predicted label that is not in
+        ``classes_`` counts as a wrong prediction.
     X : array-like of shape (n_samples, n_features), or in chunks
         Records that the model was not fitted to, of any type that the model accepts. Chunks
         (``docs/scaling.md``) of dask or of :mod:`dp_halfspace.datasets` are read once per metric.
@@ -242,17 +232,16 @@ def private_score(
         an array.
     metric : str or list of str, default="accuracy"
         ``"accuracy"``, ``"balanced_accuracy"`` (mean of the recalls), ``"confusion_matrix"``,
-        ``"roc_auc"`` or ``"auc"`` (two classes; with the curve; scores are rounded to multiples of
-        0.5 in log-odds or, if there are no probabilities, to steps of at least a third of the width
-        of their distribution, by two quartiles, each of which takes an epsilon of ``150/n``, at
-        least 4 % of the budget; if that is more than 25 %, the quartiles are taken to be -1 and 1),
-        ``"brier"`` (half the squared distance between probabilities and truth, in [0, 1]; for two
-        classes equal to scikit-learn's), ``"log_loss"`` (natural logarithms; the loss of a record
-        is clipped at 5), and for two classes, the second of the sorted ones being positive,
-        ``"recall"``, ``"precision"``, ``"f1"`` and ``"average_precision"``. The metrics of a list
-        have equal shares of the budget, of mu^2 or, if `delta` is 0, of `epsilon`. Metrics that are
-        functions of one table (the confusion matrix, recall, precision and F1; the area under the
-        curve and the average precision) are released together and have one share.
+        ``"log_loss"`` (natural logarithms; the loss of a record is clipped at 5), ``"roc_auc"`` or
+        ``"auc"`` (two classes; scores are rounded to multiples of 0.5 in log-odds or, if there are
+        no probabilities, to steps of at least a third of the width of their distribution, by two
+        quartiles, each of which takes an epsilon of ``150/n``, at least 4 % of the budget; if that
+        is more than 25 %, the quartiles are taken to be -1 and 1), and for two classes, the second
+        of the sorted ones being positive, ``"recall"``, ``"precision"``, ``"f1"`` and
+        ``"average_precision"``. The metrics of a list have equal shares of the budget, of mu^2 or,
+        if `delta` is 0, of `epsilon`. Metrics that are functions of one table (the confusion
+        matrix, recall, precision and F1; the area under the curve and the average precision) are
+        released together and have one share.
     epsilon : float, default=1.0
         Budget of this call, in [1e-9, 1e6], or infinite for no noise and no guarantee.
     delta : float or "auto", default="auto"
@@ -261,10 +250,9 @@ def private_score(
         The person to whom each record belongs; needs ``delta > 0``. The unit of privacy is then a
         person with all their records, each of which has weight one over their number, and n is the
         number of people.
-    by : array-like of shape (n_samples,), str or None, default=None
-        The group (for example a ward, or a sex) of each record, or the name of the column of the
-        data frame `X` that contains it. The result is then the score of every group and the gaps
-        between them, from one confusion matrix for each group. A record is in one group, so the
+    by : array-like of shape (n_samples,) or None, default=None
+        The group (for example a ward, or a sex) of each record. The result is then the score of
+        every group, from one confusion matrix for each group. A record is in one group, so the
         noise of a count does not grow with their number. For metrics that are functions of a
         confusion matrix: ``"accuracy"``, ``"balanced_accuracy"``, ``"recall"``, ``"precision"`` and
         ``"f1"``.
@@ -334,7 +322,7 @@ def private_score(
             check_values(_CONSTRAINTS, {"metric": name, **budget}, "private_score")
         data = _check_held_out(model, X, y, metrics, groups)
         if by is not None or by_values is not None:
-            group = _groups_of(by, by_values, X, data, metrics)
+            group = _groups_of(by, by_values, data, metrics)
             # The group of all other values follows the public values.
             data = replace(data, group=group, n_groups=len(by_values or ()) + 1)
         if by is not None or _TABLE_OF_GROUPS in metrics:
@@ -377,7 +365,7 @@ def private_score(
         permit = authorise(record, noise_source(random_state), account)
         releases = [job.run(data, each, permit) for job, each in zip(jobs, values, strict=True)]
         if by is not None:
-            ((noisy, _),) = releases
+            (noisy,) = releases
             scores: list[Any] = [
                 group_score(name, noisy, record, by_values or (), data.classes) for name in metrics
             ]
@@ -397,9 +385,6 @@ _TABLE_OF_GROUPS = "confusion_matrix"
 _COPIES = 10
 
 
-_Noisy = tuple[Released, NDArray[np.float64] | None]
-
-
 @dataclass(frozen=True, slots=True)
 class _Job:
     """One table to release, defined by public numbers, and the metrics that are functions of it."""
@@ -414,8 +399,8 @@ class _Job:
         """Everything that is released."""
         return (*(() if self.place is None else 2 * (self.place.event,)), self.noise.event)
 
-    def run(self, data: HeldOut, values: Any, permit: Permit) -> _Noisy:
-        """Count and add the noise; return what was released, and the borders of cells.
+    def run(self, data: HeldOut, values: Any, permit: Permit) -> Released:
+        """Count and add the noise; return what was released.
 
         Notes
         -----
@@ -437,7 +422,7 @@ class _Job:
             exact = count_confusions_of_groups(values, data.codes, data.group, cells)
         counts = permit.release(exact, self.noise)
         is_laplace = isinstance(self.noise, DiscreteLaplaceNoise)
-        return Released(counts, data.n, _variance(self.noise), is_laplace), borders
+        return Released(counts, data.n, _variance(self.noise), is_laplace)
 
     def _quartiles(self, values: Any, data: HeldOut, permit: Permit) -> NDArray[np.float64]:
         """Release the quartiles of the scores.
@@ -462,30 +447,17 @@ class _Job:
 def _score(
     name: str,
     jobs: Sequence[_Job],
-    releases: Sequence[_Noisy],
+    releases: Sequence[Released],
     record: PrivacyRecord,
     classes: NDArray[Any],
 ) -> PrivateScore:
     """Estimate a metric from the table that it is a function of."""
     metric = METRICS[name]
-    released, borders = next(
-        noisy for job, noisy in zip(jobs, releases, strict=True) if name in job.names
-    )
+    released = next(noisy for job, noisy in zip(jobs, releases, strict=True) if name in job.names)
     largest = metric.largest if math.isfinite(metric.largest) else float(released.n)
     value, low, high = _plain(within_range(metric.estimate(released), largest))
-    points = None
-    if metric.curve is not None and borders is not None:
-        points = metric.curve(released.counts, borders)
-    return PrivateScore(
-        name,
-        value,
-        (low, high),
-        record,
-        classes,
-        None if points is None else points[:2],
-        None if points is None else points[2],
-        None if metric.by_class is None else _plain(majority_share(metric.by_class(released))),
-    )
+    majority = metric.by_class and _plain(majority_share(metric.by_class(released)))
+    return PrivateScore(name, value, (low, high), record, classes, majority)
 
 
 def _plain(estimate: Estimate) -> Estimate:
@@ -495,7 +467,7 @@ def _plain(estimate: Estimate) -> Estimate:
 
 
 def _groups_of(
-    by: Any, by_values: Sequence[Any] | None, X: Any, data: HeldOut, metrics: Sequence[str]
+    by: Any, by_values: Sequence[Any] | None, data: HeldOut, metrics: Sequence[str]
 ) -> NDArray[np.intp]:
     """Return the number of the group of each record, in the order of the labels."""
     if by is None or by_values is None:
@@ -509,7 +481,7 @@ def _groups_of(
             known = ", ".join(k for k, metric in METRICS.items() if metric.in_group is not None)
             raise ValueError(f"metric={name!r} cannot be released by group: choose among {known}")
     hidden = data.people is not None
-    codes = group_codes(by, by_values, X, len(data.codes), hides_rows=hidden)
+    codes = group_codes(by, by_values, len(data.codes), hides_rows=hidden)
     return codes if data.order is None else codes[data.order]
 
 

@@ -468,7 +468,7 @@ def swayed(patch):
         (PrivateScaler(epsilon=5.0), halve(GaussianNoise)),
         (PrivateScaler(epsilon=5.0, delta=0.0), halve(DiscreteLaplaceNoise)),
         (NETWORK, halve(ExponentialChoice)),
-        (scored("brier", 1e-6), halve(GaussianNoise)),
+        (scored("log_loss", 1e-6), halve(GaussianNoise)),
         (OBJECTIVE, halve_term),
         (OUTPUT, two_steps),
         (MAPPED, coarse),
