@@ -180,7 +180,7 @@ MUTANTS = [
         (
             "_add_evaluate",
             'default=["accuracy"]',
-            'default=["brier"]',
+            'default=["log_loss"]',
             "test_defaults_are_those_of_the_help",
         ),
         (
@@ -1793,12 +1793,12 @@ MUTANTS = [
         ),
         (
             "_split_outcomes",
-            "np.flatnonzero(is_special(values).any(axis=0))",
+            "np.flatnonzero(places.any(axis=0))",
             "()",
             "test_what_is_no_finite_number_is_an_outcome",
         ),
         (
-            "_is_negative_zero",
+            "_split_outcomes",
             "(values == 0.0) & np.signbit(values)",
             "values < -np.inf",
             "test_what_is_no_finite_number_is_an_outcome",
@@ -3591,7 +3591,7 @@ MUTANTS = [
             "math.sqrt(total)",
             "test_one_gaussian_release_is_no_better_than_all_as_real_numbers",
         ),
-        ("Cap.holds", "<= epsilon", "< epsilon", "test_a_cap_of_no_delta_is_a_sum"),
+        ("Cap.holds", "0.0) <= epsilon", "0.0) < epsilon", "test_a_cap_of_no_delta_is_a_sum"),
         (
             "Cap.holds",
             "self.delta * (1.0 + _CAP_DELTA_SLACK)",
@@ -4262,7 +4262,7 @@ MUTANTS = [
         ("_answers_in_shape", "answers.shape != shape", "False", "test_refusals_cost_nothing"),
         (
             "_coded_labels",
-            "np.where(is_class, found, (codes + 1) % len(classes))",
+            "np.where(found >= 0, found, (codes + 1) % len(classes))",
             "found",
             "test_a_prediction_that_is_no_class_is_a_wrong_one",
         ),

@@ -1,4 +1,4 @@
-"""The visible results of a fit: the exact state of its objects, and its printed output.
+"""The visible result of a fit: the exact state of its objects.
 
 ``__getstate__`` may leave out attributes that a debugger shows, so attributes are read from
 ``__dict__`` and ``__slots__``.
@@ -8,20 +8,17 @@ from __future__ import annotations
 
 import functools
 import struct
-import sys
-import threading
 import weakref
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, redirect_stderr, redirect_stdout, suppress
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from hashlib import blake2b
 from types import CellType, CodeType, FunctionType, MemberDescriptorType, MethodType, ModuleType
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 from joblib import hash as pickled
 
-Found = TypeVar("Found")
 # Flag of a class that was defined in Python.
 _HEAP_TYPE = 1 << 9
 # Attributes of a class that Python itself maintains; they are not a state of a fit.
@@ -37,11 +34,6 @@ def fingerprint(value: Any) -> bytes:
     return _Digests().of(value)
 
 
-def _once_for_each_type(function: Callable[[type], Found]) -> Callable[[type], Found]:
-    """Remember what a function returned: what Python laid out for a type does not change."""
-    return functools.lru_cache(maxsize=1024)(function)
-
-
 def attributes(value: Any) -> dict[str, Any]:
     """Return everything in ``__dict__`` and in ``__slots__``, by name."""
     found: dict[str, Any] = {}
@@ -53,7 +45,6 @@ def attributes(value: Any) -> dict[str, Any]:
     return found
 
 
-@_once_for_each_type
 def _slots(kind: type) -> tuple[tuple[str, MemberDescriptorType], ...]:
     """Return names and descriptors of the ``__slots__`` of a class and its bases."""
     found = []
@@ -67,7 +58,6 @@ def _slots(kind: type) -> tuple[tuple[str, MemberDescriptorType], ...]:
     return tuple(found)
 
 
-@_once_for_each_type
 def _holds_more(kind: type) -> bool:
     """Return whether values of a type have state in C code, in addition to attributes."""
     offsets = kind.__dictoffset__, kind.__weakrefoffset__
@@ -189,39 +179,3 @@ def _contents(cell: CellType) -> Any:
         return cell.cell_contents
     except ValueError:
         return None
-
-
-class WatchedStream:
-    """A stream that passes everything on, and records what the thread that made it writes."""
-
-    def __init__(self, stream: Any) -> None:
-        self._stream, self._owner = stream, threading.get_ident()
-        self._kept: list[str] = []
-
-    @property
-    def text(self) -> str:
-        """Everything that the thread wrote."""
-        return "".join(self._kept)
-
-    def write(self, text: str) -> int:
-        """Write a text; see `io.TextIOBase`."""
-        if threading.get_ident() == self._owner:
-            self._kept.append(text)
-        return len(text) if self._stream is None else int(self._stream.write(text))
-
-    def writelines(self, lines: Any) -> None:
-        """Write texts; see `io.IOBase`."""
-        for line in lines:
-            self.write(line)
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._stream, name)
-
-
-@contextmanager
-def watch_streams() -> Iterator[tuple[WatchedStream, WatchedStream]]:
-    """Record what this thread writes to ``sys.stdout`` and ``sys.stderr``."""
-    output: Any = WatchedStream(sys.stdout)
-    error: Any = WatchedStream(sys.stderr)
-    with redirect_stdout(output), redirect_stderr(error):
-        yield output, error

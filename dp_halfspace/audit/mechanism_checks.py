@@ -121,7 +121,10 @@ def noise_level(releases: Iterable[tuple[Any, Array, Array]]) -> float:
                 more = math.log(math.tanh(rate) / math.tanh(rate / 2.0))
                 log_ratio += noise.size * more - rate * float(np.abs(noise).sum())
             case RandomizedResponse():
-                log_ratio += _responses_ratio(mechanism, int(np.count_nonzero(noise)), len(value))
+                # Against twice the epsilon, where a change has the odds of being kept less epsilon.
+                planted = RandomizedResponse(mechanism.n_classes, 2.0 * mechanism.epsilon)
+                kept = math.log(planted.keep_probability / mechanism.keep_probability)
+                log_ratio += len(value) * kept - np.count_nonzero(noise) * mechanism.epsilon
             case CountedChoice():
                 log_ratio += _counted_ratio(mechanism, value, released)
             case _:
@@ -146,15 +149,6 @@ def _counted_ratio(mechanism: CountedChoice, value: Array, released: Array) -> f
     parts = [np.log(-np.expm1(-k * rates)).sum() for k in (1.0, 2.0)]
     more = (parts[1] + sums[1]) - (parts[0] + sums[0])
     return float(ratio + more - rates[int(noise > 0)] * abs(noise))
-
-
-def _responses_ratio(response: RandomizedResponse, changed: int, n: int) -> float:
-    """Return the log likelihood ratio of responses against twice the epsilon."""
-    honest, planted = response, RandomizedResponse(response.n_classes, 2.0 * response.epsilon)
-    kept = math.log(planted.keep_probability / honest.keep_probability)
-    # The odds of a change are used, which avoids cancellation.
-    fewer = kept - honest.epsilon
-    return (n - changed) * kept + changed * fewer
 
 
 def losses_of(mechanisms: Sequence[Any]) -> tuple[float, dict[float, float], float]:

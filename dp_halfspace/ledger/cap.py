@@ -39,7 +39,11 @@ class Cap:
 
     def holds(self, events: Sequence[Event]) -> bool:
         """Whether a list of events is within the cap."""
-        events, epsilon = self._events_to_compare(events), self.epsilon * (1.0 + _CAP_EPSILON_SLACK)
+        epsilon = self.epsilon * (1.0 + _CAP_EPSILON_SLACK)
+        if self.adaptive:
+            # A pure DP list whose sum is within the cap uses nothing of delta.
+            pure = _as_pure(events)
+            events = [Pure(pure) if pure <= epsilon else Gaussian(_as_gaussian(events))]
         if self.delta == 0.0:
             # A sum; the delta of releases beyond it is of no interest.
             return accounting.epsilon(events, 0.0) <= epsilon
@@ -51,16 +55,6 @@ class Cap:
             return accounting.epsilon(events, delta)
         gaussian = accounting.epsilon([Gaussian(_as_gaussian(events))], delta)
         return min(gaussian, _as_pure(events))
-
-    def _events_to_compare(self, events: Sequence[Event]) -> Sequence[Event]:
-        """Return the events to compare with the cap, which cost at least as much as those given."""
-        if not self.adaptive:
-            return events
-        # A pure DP list whose sum is within the cap uses nothing of delta.
-        pure = _as_pure(events)
-        if pure <= self.epsilon * (1.0 + _CAP_EPSILON_SLACK):
-            return [Pure(pure)]
-        return [Gaussian(_as_gaussian(events))]
 
 
 def _as_pure(events: Sequence[Event]) -> float:

@@ -170,14 +170,9 @@ def _coded_labels(
     It counts as the class after that of the record. An exception would reveal something about the
     record.
     """
-    if labels.dtype.kind == classes.dtype.kind and labels.dtype.kind in "biufUS":
-        found = np.minimum(np.searchsorted(classes, labels), len(classes) - 1)
-        is_class = classes[found] == labels
-    else:
-        positions = {label: code for code, label in enumerate(classes.tolist())}
-        found = np.array([_position(label, positions) for label in labels.tolist()], dtype=np.intp)
-        is_class = found >= 0
-    return np.where(is_class, found, (codes + 1) % len(classes))
+    positions = {label: code for code, label in enumerate(classes.tolist())}
+    found = np.array([_position(label, positions) for label in labels.tolist()], dtype=np.intp)
+    return np.where(found >= 0, found, (codes + 1) % len(classes))
 
 
 def _position(label: Any, positions: dict[Any, int]) -> int:

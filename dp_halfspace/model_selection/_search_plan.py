@@ -70,6 +70,13 @@ class SearchPlan:
     choice: Choice
     events: tuple[Event, ...]
 
+    @property
+    def selection(self) -> str:
+        """Name of the way that is taken."""
+        if self.distribution is not None:
+            return "random_stopping"
+        return "gaussian" if isinstance(self.choice, GaussianNoise) else "exponential"
+
 
 def score_sensitivity(n_samples: int) -> float:
     """Bound the change of a sum of numbers in [0, 1], one for each record, with rounding errors.

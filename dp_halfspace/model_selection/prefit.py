@@ -234,11 +234,6 @@ def n_rows(X: Any) -> int:
     return int(X.shape[0]) if hasattr(X, "shape") else len(X)
 
 
-def events_of(*mechanisms: Any) -> tuple[Event, ...]:
-    """Return the events of mechanisms."""
-    return tuple(mechanism.event for mechanism in mechanisms)
-
-
 # Natural logarithm of the ratio of the weights of a candidate and of the one before it.
 _UTILITY_STEP = 0.1
 # Up to this rate the weights of two candidates that meet the target are used; beyond, slacks are
@@ -341,7 +336,8 @@ class _Threshold:
     @property
     def events(self) -> tuple[Event, ...]:
         """Everything that is released."""
-        return events_of(*(() if self.count is None else (self.count,)), self.choice)
+        count = () if self.count is None else (self.count.event,)
+        return *count, self.choice.event
 
     @property
     def public(self) -> dict[str, Any]:
@@ -638,7 +634,7 @@ class _SetSize:
     @property
     def events(self) -> tuple[Event, ...]:
         """Everything that is released."""
-        return events_of(self.choice)
+        return (self.choice.event,)
 
     @property
     def public(self) -> dict[str, Any]:

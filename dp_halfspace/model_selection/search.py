@@ -32,7 +32,7 @@ from dp_halfspace.model_selection._search_runs import (
     silence,
 )
 from dp_halfspace.model_selection._wrapping import WrappingClassifier
-from dp_halfspace.privacy.mechanisms import GaussianNoise, Permit, authorise
+from dp_halfspace.privacy.mechanisms import Permit, authorise
 from dp_halfspace.privacy.noise import uniform_below
 from dp_halfspace.privacy.random_stopping import best_run
 from dp_halfspace.privacy.randomness import noise_kind, noise_source
@@ -53,13 +53,6 @@ _OWN = ("epsilon", "delta", "ledger", "random_state")
 def is_private(kind: type) -> bool:
     """Return whether a class is a classifier of this package, and not a subclass of one."""
     return issubclass(kind, PrivateClassifier) and library_of(kind) == "dp_halfspace"
-
-
-def _name_selection(plan: SearchPlan) -> str:
-    """Name the selection that a plan takes."""
-    if plan.distribution is not None:
-        return "random_stopping"
-    return "gaussian" if isinstance(plan.choice, GaussianNoise) else "exponential"
 
 
 def confidence_repeats(beta: float) -> int:
@@ -364,7 +357,7 @@ class PrivateSearchCV(WrappingClassifier):
                     "estimator": type(self.estimator).__name__,
                     "scoring": scoring,
                     "candidates": [sorted(params.items(), key=str) for params in grid],
-                    "selection": _name_selection(plan),
+                    "selection": plan.selection,
                     "epsilon_of_a_run": plan.epsilon,
                     "choice": repr(plan.choice),
                     "mean_runs": None if plan.distribution is None else plan.distribution.mean,
