@@ -1,4 +1,4 @@
-"""Validated held-out records, the model outputs for them, and scores by group.
+"""Validated held-out records, the model outputs for them, and groups of records.
 
 A record is in one group, so one noisy table of confusions for each group has the sensitivity of one
 table, for any number of groups (``docs/proofs/metrics.md``, sections 1 and 5).
@@ -6,9 +6,8 @@ table, for any number of groups (``docs/proofs/metrics.md``, sections 1 and 5).
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -31,9 +30,6 @@ from dp_halfspace.data.validation import (
     refuse_foreign_arrays,
     sort_by_person,
 )
-from dp_halfspace.metrics._intervals import OUT_OF_NOISE, Released, within_range
-from dp_halfspace.metrics._table import METRICS
-from dp_halfspace.privacy.record import PrivacyRecord
 
 _MODEL_FAILED = (
     "the model failed for these records. Its message is not shown, because it may quote them. Call "
@@ -123,75 +119,6 @@ def held_out(model: Any, X: Any, y: ArrayLike, groups: Any) -> HeldOut:
     return HeldOut(X, codes, classes, people, order)
 
 
-# Name of the group of all records with a value outside the public list.
-OTHER = "other"
-
-
-@dataclass(frozen=True, eq=False)
-class PrivateGroupScore:
-    """Private scores of groups of records; made by :func:`private_score` with `by`.
-
-    Attributes
-    ----------
-    metric : str
-        Name of the metric.
-    groups : tuple
-        The public values, followed by ``"other"``.
-    value : ndarray of shape (n_groups,)
-        The estimate for every group.
-    interval : tuple (low, high) of ndarray of shape (n_groups,)
-        95 % interval of each group separately, covering sampling and noise; [0, 1] for the group
-        ``"other"`` if its noisy size is at most three standard deviations, so that it may have no
-        records.
-    confusion : ndarray of shape (n_groups, n_classes, n_classes)
-        Noisy counts of records, with true labels by rows.
-    privacy_ : PrivacyRecord
-        The guarantee of the release, for all metrics of one call together.
-    classes : ndarray of shape (n_classes,)
-        The public label set, sorted.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from dp_halfspace.metrics import private_score
-    >>> class Rule:
-    ...     classes_ = np.array([0, 1])
-    ...     def predict(self, X):
-    ...         return (X[:, 0] > 0).astype(int)
-    >>> X = np.linspace(-1.0, 1.0, 2000)[:, None]
-    >>> ward = np.where(X[:, 0] > 0, "north", "south")
-    >>> scores = private_score(
-    ...     Rule(), X, X[:, 0] > 0.5, by=ward, by_values=["north", "south"], epsilon=float("inf")
-    ... )
-    >>> dict(zip(scores.groups[:2], scores.value.round(2).tolist()))
-    {'north': 0.5, 'south': 1.0}
-    """
-
-    metric: str
-    groups: tuple[Any, ...]
-    value: NDArray[np.float64]
-    interval: tuple[NDArray[np.float64], NDArray[np.float64]]
-    confusion: NDArray[np.float64] = field(repr=False)
-    privacy_: PrivacyRecord
-    classes: NDArray[Any] = field(repr=False)
-
-    def rows(self) -> list[tuple[str, str, str]]:
-        """Return name, value and interval of every group, as texts for a table."""
-        return [
-            (f"{self.metric}, {name}", f"{value:.3f}", f"{low:.3f} to {high:.3f}")
-            for name, value, low, high in zip(self.groups, self.value, *self.interval, strict=True)
-        ]
-
-    def __str__(self) -> str:
-        """Describe the score of every group."""
-        lines = [f"{self.metric} by group, each with a 95 % interval:"]
-        for name, value, low, high in zip(self.groups, self.value, *self.interval, strict=True):
-            unknown = low <= 0.0 and high >= 1.0
-            note = " (uninformative: every value is possible)" if unknown else ""
-            lines.append(f"  {name}: {value:.3f}, {low:.3f} to {high:.3f}{note}")
-        return "\n".join(lines)
-
-
 def group_codes(
     by: Any, by_values: Sequence[Any], n_rows: int, *, hides_rows: bool
 ) -> NDArray[np.intp]:
@@ -218,22 +145,3 @@ def group_codes(
     is_stored = isinstance(by, np.ndarray) or hasattr(by, "iloc") or hasattr(by, "type")
     column = read_column(by if is_stored else as_cells(by))
     return column.read(lambda cell: number.get(category_of(cell) or "", len(listed)), dtype=np.intp)
-
-
-def group_score(
-    name: str,
-    released: Released,
-    record: PrivacyRecord,
-    by_values: Sequence[Any],
-    classes: NDArray[Any],
-) -> PrivateGroupScore:
-    """Estimate a metric in every group."""
-    in_group = METRICS[name].in_group
-    assert in_group is not None, "checked before anything was charged"
-    value, low, high = within_range(in_group(released))
-    # The group of values that are not listed is often empty, and then has no score.
-    others = released.counts[-1]
-    if others.sum() <= OUT_OF_NOISE * math.sqrt(others.size * released.variance):
-        low[-1], high[-1] = 0.0, 1.0
-    groups = (*by_values, OTHER)
-    return PrivateGroupScore(name, groups, value, (low, high), released.counts, record, classes)

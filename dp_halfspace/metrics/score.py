@@ -21,11 +21,16 @@ from dp_halfspace.data.chunks import Chunks, sum_over_chunks
 from dp_halfspace.metrics._held_out import (
     HeldOut,
     group_codes,
-    group_score,
     held_out,
     known_classes,
 )
-from dp_halfspace.metrics._intervals import Estimate, Released, majority_share, within_range
+from dp_halfspace.metrics._intervals import (
+    OUT_OF_NOISE,
+    Estimate,
+    Released,
+    majority_share,
+    within_range,
+)
 from dp_halfspace.metrics._table import ALIASES, METRICS, Metric
 from dp_halfspace.metrics._tallies import (
     PLACES,
@@ -68,13 +73,14 @@ class PrivateScore:
     ----------
     metric : str
         Name of the metric.
-    value : float or ndarray of shape (n_classes, n_classes)
+    value : float, or ndarray of shape (n_groups,) or (n_classes, n_classes)
         The estimate. For a confusion matrix, noisy counts between 0 and n with true labels by rows.
     interval : tuple (low, high)
         95 % confidence interval for the score on fresh records, which covers sampling and noise;
         for ``"roc_auc"`` and ``"average_precision"`` that of scores rounded to the thresholds.
         For a confusion matrix two arrays, with a separate interval of every entry, for n fresh
-        records.
+        records; for groups, of every group, and [0, 1] for the group ``"other"`` if its noisy size
+        is at most three standard deviations, so that it may have no records.
     privacy_ : PrivacyRecord
         The guarantee of the release, for all metrics of one call together.
     classes : ndarray of shape (n_classes,)
@@ -82,7 +88,11 @@ class PrivateScore:
     majority : tuple (share, low, high), or None
         Share of the majority class with a 95 % interval, from the same noisy counts. It is the
         accuracy of a model that always predicts this class. None for ``"log_loss"``, which counts
-        no classes.
+        no classes, and for groups.
+    groups : tuple or None
+        The public values of `by`, followed by ``"other"``.
+    confusion : ndarray of shape (n_groups, n_classes, n_classes), or None
+        Noisy counts of the records of every group, with true labels by rows.
 
     Examples
     --------
@@ -103,6 +113,8 @@ class PrivateScore:
     privacy_: PrivacyRecord
     classes: NDArray[Any] = field(repr=False)
     majority: tuple[float, float, float] | None = field(repr=False, default=None)
+    groups: tuple[Any, ...] | None = None
+    confusion: NDArray[np.float64] | None = field(repr=False, default=None)
 
     @property
     def is_uninformative(self) -> bool:
@@ -116,7 +128,9 @@ class PrivateScore:
     def rows(self) -> list[tuple[str, str, str]]:
         """Return name, value and interval of every number, as texts for a table."""
         names, digits = [self.metric], 3
-        if np.ndim(self.value):
+        if self.groups is not None:
+            names = [f"{self.metric}, {name}" for name in self.groups]
+        elif np.ndim(self.value):
             labels, digits = self.classes, 0
             names = [f"{true}, predicted {said}" for true in labels for said in labels]
         parts = (np.ravel(part).tolist() for part in (self.value, *self.interval))
@@ -157,7 +171,7 @@ class PrivateScore:
         if set(data) != expected or data["metric"] not in METRICS:
             raise ValueError(f"a score has a known metric, and the fields {sorted(expected)}")
         low, high = (_to_numbers(end) for end in data["interval"])
-        share = data["majority"]
+        share, groups, confusion = data["majority"], data["groups"], data["confusion"]
         found = cls(
             data["metric"],
             _to_numbers(data["value"]),
@@ -165,6 +179,8 @@ class PrivateScore:
             PrivacyRecord.from_dict(data["privacy_"]),
             np.asarray(data["classes"]),
             None if share is None else (float(share[0]), float(share[1]), float(share[2])),
+            None if groups is None else tuple(groups),
+            None if confusion is None else _to_numbers(confusion),
         )
         if found.classes.ndim != 1 or not found.rows():
             raise ValueError("a score has a list of classes, and a number")
@@ -269,7 +285,7 @@ def private_score(
 
     Returns
     -------
-    PrivateScore, or list of it; with `by` PrivateGroupScore, or list of it
+    PrivateScore, or list of it
         ``value``, ``interval`` (95 %, sampling and noise) and ``privacy_``; for a list of metrics
         a list, with one record for all.
 
@@ -366,9 +382,8 @@ def private_score(
         releases = [job.run(data, each, permit) for job, each in zip(jobs, values, strict=True)]
         if by is not None:
             (noisy,) = releases
-            scores: list[Any] = [
-                group_score(name, noisy, record, by_values or (), data.classes) for name in metrics
-            ]
+            groups = (*(by_values or ()), _OTHER)
+            scores = [_group_score(name, noisy, record, data.classes, groups) for name in metrics]
         else:
             scores = [_score(name, jobs, releases, record, data.classes) for name in metrics]
         return scores[0] if isinstance(metric, str) else scores
@@ -381,6 +396,8 @@ def private_score(
 
 _CONSTRAINTS = {"metric": [StrOptions(set(METRICS))], **BUDGET}
 _TABLE_OF_GROUPS = "confusion_matrix"
+# Name of the group of all records with a value outside the public list.
+_OTHER = "other"
 # Number of arrays of the size of a table of counts: with its noise, and with its intervals.
 _COPIES = 10
 
@@ -458,6 +475,26 @@ def _score(
     value, low, high = _plain(within_range(metric.estimate(released), largest))
     majority = metric.by_class and _plain(majority_share(metric.by_class(released)))
     return PrivateScore(name, value, (low, high), record, classes, majority)
+
+
+def _group_score(
+    name: str,
+    released: Released,
+    record: PrivacyRecord,
+    classes: NDArray[Any],
+    groups: tuple[Any, ...],
+) -> PrivateScore:
+    """Estimate a metric in every group."""
+    in_group = METRICS[name].in_group
+    assert in_group is not None, "checked before anything was charged"
+    value, low, high = within_range(in_group(released))
+    # The group of values that are not listed is often empty, and then has no score.
+    others = released.counts[-1]
+    if others.sum() <= OUT_OF_NOISE * math.sqrt(others.size * released.variance):
+        low[-1], high[-1] = 0.0, 1.0
+    return PrivateScore(
+        name, value, (low, high), record, classes, groups=groups, confusion=released.counts
+    )
 
 
 def _plain(estimate: Estimate) -> Estimate:

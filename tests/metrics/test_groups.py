@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 import math
 import re
 from itertools import product
@@ -16,7 +17,7 @@ from sklearn.metrics import balanced_accuracy_score, f1_score, precision_score, 
 from dp_halfspace import BudgetError
 from dp_halfspace.data.people import People
 from dp_halfspace.datasets import in_chunks
-from dp_halfspace.metrics import METRICS, PrivateGroupScore, _held_out, private_score, score
+from dp_halfspace.metrics import METRICS, PrivateScore, _held_out, private_score, score
 from dp_halfspace.metrics._held_out import group_codes
 from dp_halfspace.privacy.mechanisms import GaussianNoise
 from tests.metrics.problem import Known, records
@@ -89,7 +90,7 @@ def test_without_noise_scores_of_groups_are_those_of_scikit_learn(metric):
         "f1": f1_score,
     }[metric]
     found = private_score(Known(), X, Y, metric=metric, by=WARD, by_values=WARDS, epsilon=math.inf)
-    assert isinstance(found, PrivateGroupScore)
+    assert isinstance(found, PrivateScore)
     assert found.groups == (*WARDS, "other")
     for place, ward in enumerate(WARDS):
         of_ward = ward == WARD
@@ -111,8 +112,8 @@ def test_columns_of_any_library_and_people_in_any_order():
 
 def test_a_text_says_which_scores_are_known():
     text = str(private_score(Known(), X, Y, by=WARD, by_values=WARDS, epsilon=8.0))
-    assert re.search(r"north: \d\.\d{3}, \d\.\d{3} to \d\.\d{3}\n", text)
-    assert "other: " in text
+    assert re.search(r"accuracy, north: \d\.\d{3}, 95 % interval \d\.\d{3} to \d\.\d{3}\n", text)
+    assert "accuracy, other: " in text
     few = private_score(Known(), X[:9], Y[:9], by=WARD[:9], by_values=WARDS, epsilon=0.01)
     assert "uninformative" in str(few)
 
@@ -170,7 +171,7 @@ def test_no_interval_is_given_for_a_last_group_that_may_be_empty(metric):
     for _ in range(40):
         scores = private_score(Table(), X, Y, **by)
         assert (scores.interval[0][-1], scores.interval[1][-1]) == (0.0, 1.0)
-        assert re.search(r"other: .* \(uninformative", str(scores))
+        assert re.search(r"other: .* interval 0.000 to 1.000\n.*uninformative", str(scores))
     scores = private_score(Table(), X, Y, **{**by, "by_values": ["north", "west"]})
     assert scores.interval[1][-1] - scores.interval[0][-1] < 1.0
 
@@ -212,3 +213,11 @@ def test_refusals_cost_nothing(arguments, message):
 def test_groups_are_as_many_as_rows(n_more):
     with pytest.raises(ValueError, match="by and X must have the same number of rows"):
         group_codes(np.zeros(5 + n_more), [0], 5, hides_rows=False)
+
+
+def test_scores_of_groups_are_rebuilt_from_their_json():
+    found = private_score(Known(), X, Y, by=WARD, by_values=WARDS, epsilon=8.0)
+    again = PrivateScore.from_dict(json.loads(json.dumps(found.to_dict(), allow_nan=False)))
+    assert str(again) == str(found)
+    assert again.groups == found.groups
+    np.testing.assert_array_equal(again.confusion, found.confusion)
