@@ -13,7 +13,7 @@ from collections import deque
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from hashlib import blake2b
-from types import CellType, CodeType, FunctionType, MemberDescriptorType, MethodType, ModuleType
+from types import CodeType, FunctionType, MemberDescriptorType, MethodType, ModuleType
 from typing import Any
 
 import numpy as np
@@ -45,23 +45,21 @@ def attributes(value: Any) -> dict[str, Any]:
     return found
 
 
-def _slots(kind: type) -> tuple[tuple[str, MemberDescriptorType], ...]:
-    """Return names and descriptors of the ``__slots__`` of a class and its bases."""
-    found = []
+def _slots(kind: type) -> Iterator[tuple[str, MemberDescriptorType]]:
+    """Yield names and descriptors of the ``__slots__`` of a class and its bases."""
     for base in kind.__mro__:
         names = base.__dict__.get("__slots__", ())
         for name in (names,) if isinstance(names, str) else names:
             is_own = name.startswith("__") and not name.endswith("__")
             slot = base.__dict__.get(f"_{base.__name__.lstrip('_')}{name}" if is_own else name)
             if isinstance(slot, MemberDescriptorType):
-                found.append((name, slot))
-    return tuple(found)
+                yield name, slot
 
 
 def _holds_more(kind: type) -> bool:
     """Return whether values of a type have state in C code, in addition to attributes."""
     offsets = kind.__dictoffset__, kind.__weakrefoffset__
-    pointers = len(_slots(kind)) + sum(offset > 0 for offset in offsets)
+    pointers = len(list(_slots(kind))) + sum(offset > 0 for offset in offsets)
     return kind.__basicsize__ > object.__basicsize__ + pointers * struct.calcsize("P")
 
 
@@ -155,7 +153,9 @@ def _parts_of_code(value: Any) -> Iterator[Any]:
     match value:
         case FunctionType():
             yield from (value.__code__, value.__defaults__, value.__kwdefaults__)
-            yield from (_contents(cell) for cell in value.__closure__ or ())
+            for cell in value.__closure__ or ():
+                with suppress(ValueError):  # the cell is empty
+                    yield cell.cell_contents
         case CodeType():
             yield from (value.co_qualname if hasattr(value, "co_qualname") else value.co_name,)
             yield from (value.co_code, value.co_consts, value.co_names)
@@ -171,11 +171,3 @@ def _parts_of_code(value: Any) -> Iterator[Any]:
             yield value()
         case BaseException():
             yield from (value.args, value.__cause__, value.__context__)
-
-
-def _contents(cell: CellType) -> Any:
-    """Return the value of a closure cell, if it is set."""
-    try:
-        return cell.cell_contents
-    except ValueError:
-        return None

@@ -43,30 +43,26 @@ def distance(mechanism: Any, first: Array, second: Array) -> tuple[float, float]
     """Return the distance of two values in the norm of a mechanism, and its limit."""
     apart: Any
     change = np.abs(np.subtract(first, second, dtype=np.float64))
+    most = getattr(mechanism, "change", getattr(mechanism, "sensitivity", 1.0))
     match mechanism:
-        case GaussianNoise() | L2LaplaceNoise():
-            apart, most = np.linalg.norm(change), mechanism.sensitivity
-        case DiscreteLaplaceNoise():
-            apart, most = change.sum(), mechanism.sensitivity
-        case SampledGaussianNoise():
-            # The exact value is one row for each record.
-            apart, most = np.linalg.norm(change, axis=1).sum(), mechanism.sensitivity
-        case GaussianLinearTerm():
-            apart, most = np.linalg.norm(change), mechanism.change
-        case LaplaceLinearTerm():
-            apart, most = np.linalg.norm(change, axis=1).sum(), mechanism.change
-        case RandomizedResponse():
-            apart, most = np.count_nonzero(change), 1.0
         case NoNoise():
             apart, most = np.linalg.norm(change), math.inf
+        case GaussianNoise() | L2LaplaceNoise() | GaussianLinearTerm():
+            apart = np.linalg.norm(change)
+        case DiscreteLaplaceNoise():
+            apart = change.sum()
+        case SampledGaussianNoise() | LaplaceLinearTerm():
+            # The exact value is one row for each record, or for each coefficient.
+            apart = np.linalg.norm(change, axis=1).sum()
+        case RandomizedResponse():
+            apart = np.count_nonzero(change)
         case TalliedChoices():
             # The bound is on the sum of costs, one from each list.
             signed = mechanism.parts(np.subtract(first, second, dtype=np.float64))
             highest, lowest = (sum(end(part) for part in signed) for end in (np.max, np.min))
-            apart, most = max(highest, -lowest), 1.0
+            apart = max(highest, -lowest)
         case _:
             apart = np.abs(utilities(mechanism, first) - utilities(mechanism, second)).max()
-            most = getattr(mechanism, "sensitivity", 1.0)
     return float(apart), float(most)
 
 

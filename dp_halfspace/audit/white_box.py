@@ -54,7 +54,7 @@ from dp_halfspace.privacy.noise import DiscreteLaplaceNoise, RandomizedResponse
 from dp_halfspace.privacy.randomness import OS_RANDOMNESS, ByteSource, SeededBytes
 from dp_halfspace.privacy.record import PrivacyRecord
 
-# Features, labels, and further keyword arguments.
+# Features, labels, and further keyword arguments, which None leaves out.
 DataSet: TypeAlias = tuple[Any, Any, dict[str, Any]]
 
 
@@ -215,7 +215,7 @@ def replay(
     source = OS_RANDOMNESS if random_state is None else SeededBytes(random_state, "replay")
     named = {"groups": groups, "sample_weight": sample_weight}
     others = {"groups": groups_neighbour, "sample_weight": sample_weight_neighbour}
-    pair = (X, y, _without_none(named)), (X_neighbour, y_neighbour, _without_none(others))
+    pair = (X, y, named), (X_neighbour, y_neighbour, others)
     histories = []
     with _REPLAY_LOCK:
         for number in range(n_histories):
@@ -226,11 +226,6 @@ def replay(
             history.run()
             histories.append(history)
     return _conclude(histories)
-
-
-def _without_none(named: dict[str, Any]) -> dict[str, Any]:
-    """Return the arguments that are not None."""
-    return {name: value for name, value in named.items() if value is not None}
 
 
 def _conclude(histories: Sequence[History]) -> ReplayResult:
@@ -373,7 +368,8 @@ def make_fit(estimator: Any, seed: int) -> Callable[[DataSet, Answer], _Outcome]
     """Return a function that fits a data set with given answers and records the visible results."""
 
     def fit(data: DataSet, answer: Answer) -> _Outcome:
-        X, y, own = data
+        X, y, given = data
+        own = {name: value for name, value in given.items() if value is not None}
         outcome, parts = _Outcome(), [estimator]
         with (
             warnings.catch_warnings(record=True) as caught,

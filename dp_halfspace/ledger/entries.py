@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Context, Decimal
 
@@ -94,7 +94,8 @@ class Balance:
             records.append(entry_of(row).record)
         counts, asked = Counter(self.counts), self.asked
         for record in records:
-            counts.update(_charged(record))
+            # Entries with seeded noise, which a file may contain, have no guarantee.
+            counts.update((Pure(math.inf),) if record.noise == "seeded" else record.events)
             asked = _SUM.add(asked, Decimal(repr(record.epsilon)))
         deltas = self.deltas | {record.delta for record in records}
         return Balance(digest, last, counts, asked, deltas)
@@ -103,11 +104,3 @@ class Balance:
     def events(self) -> list[Event]:
         """All releases, equal ones together."""
         return [Repeated(event, n) if n > 1 else event for event, n in self.counts.items()]
-
-
-def _charged(record: PrivacyRecord) -> Iterable[Event]:
-    """Return the releases of a record.
-
-    Entries with seeded noise, which a file may contain, have no guarantee.
-    """
-    return (Pure(math.inf),) if record.noise == "seeded" else record.events

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 from scipy.special import expit
 
 from dp_halfspace.data.people import People
@@ -54,14 +54,6 @@ class Cells:
 def score_borders(model: Any) -> FloatArray | None:
     """Return the public borders of the cells of scores; None if they are to be learnt."""
     return HALF_LOG_ODDS if hasattr(model, "predict_proba") else None
-
-
-def checked_borders(given: ArrayLike) -> FloatArray:
-    """Check borders that the user states."""
-    borders = np.asarray(given, dtype=np.float64)
-    if borders.ndim != 1 or not borders.size or not (np.diff(borders) > 0).all():
-        raise ValueError("thresholds must be None or an increasing list of public numbers")
-    return borders
 
 
 def between_places(values: NDArray[np.float64], people: People | None) -> NDArray[np.float64]:

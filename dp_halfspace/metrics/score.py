@@ -379,13 +379,13 @@ def private_score(
         values = [data.outcomes(METRICS[job.names[0]].outcome, model) for job in jobs]
         account = opened_ledger(ledger, "private_score", lambda epsilon: plan(epsilon)[1])
         permit = authorise(record, noise_source(random_state), account)
-        releases = [job.run(data, each, permit) for job, each in zip(jobs, values, strict=True)]
+        releases: dict[str, Released] = {}
+        for job, each in zip(jobs, values, strict=True):
+            releases |= dict.fromkeys(job.names, job.run(data, each, permit))
         if by is not None:
-            (noisy,) = releases
-            groups = (*(by_values or ()), _OTHER)
-            scores = [_group_score(name, noisy, record, data.classes, groups) for name in metrics]
-        else:
-            scores = [_score(name, jobs, releases, record, data.classes) for name in metrics]
+            releases = dict.fromkeys(metrics, releases[_TABLE_OF_GROUPS])
+        names = None if by_values is None else (*by_values, _OTHER)
+        scores = [_score(name, releases[name], record, data.classes, names) for name in metrics]
         return scores[0] if isinstance(metric, str) else scores
     raise OutOfMemory(
         "there is not enough memory for this score: give fewer records, or records in chunks, as "
@@ -463,38 +463,25 @@ class _Job:
 
 def _score(
     name: str,
-    jobs: Sequence[_Job],
-    releases: Sequence[Released],
-    record: PrivacyRecord,
-    classes: NDArray[Any],
-) -> PrivateScore:
-    """Estimate a metric from the table that it is a function of."""
-    metric = METRICS[name]
-    released = next(noisy for job, noisy in zip(jobs, releases, strict=True) if name in job.names)
-    largest = metric.largest if math.isfinite(metric.largest) else float(released.n)
-    value, low, high = _plain(within_range(metric.estimate(released), largest))
-    majority = metric.by_class and _plain(majority_share(metric.by_class(released)))
-    return PrivateScore(name, value, (low, high), record, classes, majority)
-
-
-def _group_score(
-    name: str,
     released: Released,
     record: PrivacyRecord,
     classes: NDArray[Any],
-    groups: tuple[Any, ...],
+    groups: tuple[Any, ...] | None,
 ) -> PrivateScore:
-    """Estimate a metric in every group."""
-    in_group = METRICS[name].in_group
-    assert in_group is not None, "checked before anything was charged"
-    value, low, high = within_range(in_group(released))
+    """Estimate a metric, or that of every group, from the table that it is a function of."""
+    metric = METRICS[name]
+    if groups is None:
+        largest = metric.largest if math.isfinite(metric.largest) else float(released.n)
+        value, low, high = _plain(within_range(metric.estimate(released), largest))
+        majority = metric.by_class and _plain(majority_share(metric.by_class(released)))
+        return PrivateScore(name, value, (low, high), record, classes, majority)
+    assert metric.in_group is not None, "checked before anything was charged"
+    value, low, high = within_range(metric.in_group(released))
     # The group of values that are not listed is often empty, and then has no score.
     others = released.counts[-1]
     if others.sum() <= OUT_OF_NOISE * math.sqrt(others.size * released.variance):
         low[-1], high[-1] = 0.0, 1.0
-    return PrivateScore(
-        name, value, (low, high), record, classes, groups=groups, confusion=released.counts
-    )
+    return PrivateScore(name, value, (low, high), record, classes, None, groups, released.counts)
 
 
 def _plain(estimate: Estimate) -> Estimate:

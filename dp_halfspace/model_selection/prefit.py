@@ -47,7 +47,6 @@ from dp_halfspace.metrics._held_out import HeldOut, held_out
 from dp_halfspace.metrics._tallies import (
     Cells,
     chances_of_truth,
-    checked_borders,
     count_scores,
     probabilities_of_all,
     scores_of,
@@ -215,16 +214,6 @@ class PrefitClassifier(WrappingClassifier, ABC):
     def _release(self, plan: Any, data: HeldOut, values: Any, permit: Permit) -> None:
         """Count, release and set the fitted attributes."""
 
-    @property
-    def n_features_in_(self) -> int:
-        """Number of columns of the model."""
-        return int(self.estimator.n_features_in_)
-
-    @property
-    def feature_names_in_(self) -> NDArray[Any]:
-        """Names of the columns of the model, if it stores them."""
-        return np.asarray(self.estimator.feature_names_in_)
-
     def __sklearn_is_fitted__(self) -> bool:
         return "privacy_" in self.__dict__
 
@@ -380,7 +369,10 @@ class PrivateThresholdClassifier(PrefitClassifier):
     """A fitted binary model with a private threshold for a target on held-out records.
 
     One exponential mechanism over public candidates, with at most one additional noisy count,
-    chooses the threshold such that new records meet the target with a stated confidence.
+    chooses the threshold such that new records meet the target with a stated confidence. The
+    candidates are multiples of an eighth in log-odds from -8 to 8 for probabilities; for other
+    scores zero and both signs of sizes from 2^-12 to 2^24, each 4 % above the previous one; and
+    always "all records are positive" and "no record is positive".
 
     Parameters
     ----------
@@ -399,11 +391,6 @@ class PrivateThresholdClassifier(PrefitClassifier):
         Probability, in [0.5, 0.999], with which the held-out records meet the target, over the
         noise and for all records; with the same probability, over samples and noise, fresh records
         meet it, as far as counts are normally distributed. The target is raised accordingly.
-    thresholds : array-like of increasing floats or None, default=None
-        PUBLIC candidates for the threshold. None takes multiples of an eighth in log-odds from -8
-        to 8 for probabilities; for other scores it takes zero and both signs of sizes from 2^-12 to
-        2^24, each 4 % above the previous one. "All records are positive" and "no record is
-        positive" are always candidates as well.
     epsilon : float, default=1.0
         Budget of the threshold, in [1e-9, 1e6] or infinite. The guarantee is pure DP, so no delta
         is spent.
@@ -467,7 +454,6 @@ class PrivateThresholdClassifier(PrefitClassifier):
     target: str = "recall"
     value: float = 0.9
     confidence: float = 0.95
-    thresholds: ArrayLike | None = None
     epsilon: float = 1.0
     random_state: int | None = None
     ledger: Any = None
@@ -479,7 +465,6 @@ class PrivateThresholdClassifier(PrefitClassifier):
         "target": [StrOptions(set(_TARGETS))],
         "value": [Interval(Real, 0.0, 1.0, closed="neither")],
         "confidence": [Interval(Real, 0.5, 0.999, closed="both")],
-        "thresholds": ["array-like", None],
         **_PURE_BUDGET,
     }
 
@@ -498,10 +483,7 @@ class PrivateThresholdClassifier(PrefitClassifier):
 
     def _plan_release(self, data: HeldOut) -> _Threshold:
         """Fix the candidates, the noise and the slacks: all of it is public."""
-        if self.thresholds is not None:
-            borders = checked_borders(self.thresholds)
-        else:
-            borders = _LOG_ODDS if hasattr(self.estimator, "predict_proba") else _PLACES
+        borders = _LOG_ODDS if hasattr(self.estimator, "predict_proba") else _PLACES
         target = "fpr" if self.target == "false_positive_rate" else self.target
         budget = Budget.of(float(self.epsilon), 0.0)
         count: DiscreteLaplaceNoise | NoNoise | None = None
@@ -561,26 +543,26 @@ class PrivateThresholdClassifier(PrefitClassifier):
 
     def _warn_of_release(self, plan: _Threshold, data: HeldOut) -> None:
         """Warn where every record is predicted positive, or none, or may be by the noisy count."""
+        verb, count = "is" if math.isinf(self.threshold_) else "may be", self.n_positive_
         if data.n <= plan.takes:
             return
-        is_infinite = math.isinf(self.threshold_)
-        count = self.n_positive_
         if count is not None and count <= AMPLE * plan.takes:
             there = f"by a noisy count there are {max(count, 0.0):.0f}"
-            self._warn(plan, data.unit, there, "is" if is_infinite else "may be")
-        elif is_infinite:
-            warn_caller(
-                f"the threshold is infinite: {_who(plan)} record is predicted positive. {_ROOM}"
-            )
+            self._warn(plan, data.unit, there, verb)
+        elif verb == "is":
+            self._warn(plan, data.unit, "the threshold is infinite", verb)
 
     def _warn(self, plan: _Threshold, unit: str, there: str, verb: str) -> None:
         """Say what the target takes, what there is, and what follows."""
         kind = unit if plan.target == "fpr" else f"positive {unit}"
         name = "false positive rate" if plan.target == "fpr" else plan.target
+        # What the candidate that meets every target predicts.
+        who = "every" if plan.target == "recall" else "no"
         warn_caller(
             f"a {name} of {self.value:g} at epsilon={self.epsilon:g} takes more than "
-            f"{plan.takes:.0f} {kind}, better {AMPLE * plan.takes:.0f}, and {there}: {_who(plan)} "
-            f"record {verb} predicted positive, which says nothing. {_ROOM}"
+            f"{plan.takes:.0f} {kind}, better {AMPLE * plan.takes:.0f}, and {there}: {who} record "
+            f"{verb} predicted positive, which says nothing. More records, a larger epsilon or an "
+            "easier target leave room for a threshold"
         )
 
     def predict(self, X: Any) -> NDArray[Any]:
@@ -599,14 +581,6 @@ class PrivateThresholdClassifier(PrefitClassifier):
         codes = np.zeros(n_rows(X), dtype=np.intp)
         is_positive = scores_of(self.estimator, X, codes, self.classes_) >= self.threshold_
         return self.classes_[is_positive.astype(np.intp)]
-
-
-_ROOM = "More records, a larger epsilon or an easier target leave room for a threshold"
-
-
-def _who(plan: _Threshold) -> str:
-    """Return who is predicted positive by the candidate that meets every target."""
-    return "every" if plan.target == "recall" else "no"
 
 
 # Public candidates for the threshold: multiples of a quarter in log-odds in the middle, and few

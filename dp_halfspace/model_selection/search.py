@@ -250,11 +250,7 @@ class PrivateSearchCV(WrappingClassifier):
         BudgetError
             By the ledger, or if the budget is too small for the grid, before any noise is drawn.
         """
-        grid, plan_with = self._planner(X, y)
-        plan, total = plan_with(float(self.epsilon))
-        budget = {"epsilon": plan.epsilon, "delta": total.delta}
-        candidates = [{**params, **budget} for params in grid]
-        self._candidate(candidates[0]).plan(X, y)  # which warns, once
+        plan_with, plan, total, candidates = self._planned(X, y)
         warn_of_calls_around(total)
         warn_of_weak_budget(total)
         ledger = self.estimator.ledger if self.ledger is None else self.ledger
@@ -267,16 +263,13 @@ class PrivateSearchCV(WrappingClassifier):
         index, best = self._run_search(plan, candidates, X, y, permit)
 
         # Replace the run's own record, budget and seed by those of the whole search.
-        best.set_params(**settings_of_output(self._with_params(grid[index])))
+        chosen = {name: value for name, value in candidates[index].items() if name not in _OWN}
+        best.set_params(**settings_of_output(self._with_params(chosen)))
         best.privacy_, best.ledger, best.random_state = total, ledger, self.random_state
         self.best_estimator_ = best
-        self.best_params_ = dict(grid[index])
+        self.best_params_ = chosen
         self.classes_ = best.classes_
         self.privacy_ = total
-        for name in ("n_features_in_", "feature_names_in_"):
-            self.__dict__.pop(name, None)
-            if hasattr(best, name):
-                setattr(self, name, getattr(best, name))
         return self
 
     @fit_context(prefer_skip_nested_validation=False)
@@ -304,11 +297,18 @@ class PrivateSearchCV(WrappingClassifier):
         -----
         **Privacy.** A function of public quantities, so calling it uses no budget.
         """
+        return self._planned(X, y)[2]
+
+    def _planned(
+        self, X: Any, y: ArrayLike
+    ) -> tuple[_PlanWith, SearchPlan, PrivacyRecord, list[_Params]]:
+        """Plan the search, and list its candidates with their budgets; the first one warns."""
         grid, plan_with = self._planner(X, y)
         plan, total = plan_with(float(self.epsilon))
         budget = {"epsilon": plan.epsilon, "delta": total.delta}
-        self._candidate({**grid[0], **budget}).plan(X, y)  # which warns, once
-        return total
+        candidates = [{**params, **budget} for params in grid]
+        self._candidate(candidates[0]).plan(X, y)
+        return plan_with, plan, total, candidates
 
     @fit_context(prefer_skip_nested_validation=False)
     def _plans(self, X: Any, y: ArrayLike) -> Callable[[float], PrivacyRecord]:

@@ -34,7 +34,7 @@ def stated(entry):
     return entry.estimator, entry.purpose
 
 
-@pytest.mark.filterwarnings("ignore:the threshold is infinite")
+@pytest.mark.filterwarnings("ignore:a .* takes more than")
 def test_every_release_names_its_estimator(ledger):
     model = AdaptiveMarginClassifier(epsilon=1.0, delta=1e-6, classes=[0, 1], ledger=ledger)
     model.fit(X, Y)

@@ -163,7 +163,6 @@ def test_nothing_else_leaves():
             "best_params_",
             "classes_",
             "privacy_",
-            "n_features_in_",
         }
     assert [entry.record for entry in ledger.entries()][-1] == fitted.privacy_
     assert len(ledger.entries()) == 2
