@@ -544,9 +544,14 @@ def open_ledger(ledger: Any) -> Any:
     key = store.handle, store.first_digest
     known = _OPEN_LEDGERS.get(key)
     if known is None or isinstance(known._store, LostStore):
-        known = _OPEN_LEDGERS[key] = PrivacyLedger.__new__(PrivacyLedger)
-        known._bind(store)
+        known = _OPEN_LEDGERS[key] = _new_handle(store)
     return known
 
 
 _OPEN_LEDGERS: dict[tuple[str, str], PrivacyLedger] = {}
+
+
+def _new_handle(store: Store) -> PrivacyLedger:
+    ledger = PrivacyLedger.__new__(PrivacyLedger)
+    ledger._bind(store)
+    return ledger

@@ -20,7 +20,6 @@ from dp_halfspace.privacy.profiles import gdp_mu
 from dp_halfspace.privacy.record import NEIGHBOURS, PrivacyRecord, rounded_text
 
 _STATED = ("number", "time", "estimator", "purpose")
-_CSV_HEADER = (*_STATED, "epsilon", "delta", "noise", "events")
 
 
 def describe_state(cap: Cap, balance: Balance) -> str:
@@ -102,7 +101,7 @@ def table_of(entries: Sequence[LedgerEntry]) -> str:
     """Return entries as a table in CSV."""
     out = io.StringIO()
     lines = csv.writer(out, lineterminator="\n")
-    lines.writerow(_CSV_HEADER)
+    lines.writerow((*_STATED, "epsilon", "delta", "noise", "events"))
     for entry in entries:
         record, stated = entry.record, (getattr(entry, name) for name in _STATED)
         events = "; ".join(event.describe() for event in record.events)

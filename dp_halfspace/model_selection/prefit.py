@@ -306,7 +306,6 @@ _PLACES = np.concatenate([-_SCORE_SIZES[::-1], [0.0], _SCORE_SIZES])
 # Share of epsilon for the number of positives; one standard deviation of its noise is added to the
 # released number.
 _COUNT_SHARE = 0.05
-_TARGETS = ("recall", "precision", "fpr", "false_positive_rate")
 
 
 @dataclass(frozen=True, slots=True)
@@ -462,7 +461,7 @@ class PrivateThresholdClassifier(PrefitClassifier):
     _methods = ("predict_proba", "decision_function")
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "estimator": [HasMethods(["fit", "predict"])],
-        "target": [StrOptions(set(_TARGETS))],
+        "target": [StrOptions({"recall", "precision", "fpr", "false_positive_rate"})],
         "value": [Interval(Real, 0.0, 1.0, closed="neither")],
         "confidence": [Interval(Real, 0.5, 0.999, closed="both")],
         **_PURE_BUDGET,
