@@ -26,7 +26,7 @@ import numpy as np
 from scipy.special import expit, logit
 from scipy.stats import norm
 
-from dp_halfspace.metrics import METRICS, _held_out, _intervals, _tallies, score
+from dp_halfspace.metrics import METRICS, _intervals, _tallies, score
 from dp_halfspace.metrics._intervals import Estimate, Released, within_range
 from dp_halfspace.privacy.noise import DiscreteLaplaceNoise
 from dp_halfspace.privacy.profiles import gdp_mu
@@ -60,15 +60,6 @@ def of_two_classes(rare: float, recall: float, false: float) -> Any:
     return np.array([[1.0 - rare], [rare]]) * [[1.0 - false, false], [1.0 - recall, recall]]
 
 
-def of_three_groups(rare: float, recall: float, false: float) -> Any:
-    """Return the confusion matrices of three groups, with .5, .3 and .2 of the records.
-
-    The second and the third have a recall of one half.
-    """
-    other = of_two_classes(rare, 0.5, false)
-    return np.array([0.5 * of_two_classes(rare, recall, false), 0.3 * other, 0.2 * other])
-
-
 def in_cells(rare: float, distance: float, borders: Any = _tallies.HALF_LOG_ODDS) -> Any:
     """Return the share of records of both classes in cells of the score, a true probability."""
     shares = np.array([[1.0 - rare], [rare]])
@@ -89,17 +80,11 @@ def by_score(rare: float, distance: float) -> Any:
     return np.outer([1.0 - rare, rare], norm.pdf(_NORMAL) / norm.pdf(_NORMAL).sum())
 
 
-def brier_losses(rare: float, distance: float) -> Any:
-    """Return the loss at these points of scores that are true probabilities."""
-    side = np.array([[-1.0], [1.0]])
-    chance = expit(distance * (distance / 2.0 + side * _NORMAL) + side * logit(rare))
-    return (1.0 - chance) ** 2
-
-
 def log_losses(rare: float, distance: float) -> Any:
-    """Return the logarithmic loss, over the largest one."""
-    chance = 1.0 - np.sqrt(brier_losses(rare, distance))
-    largest = _tallies.LARGEST_LOG_LOSS
+    """Return the loss, over the largest one, at these points of scores that are true chances."""
+    side = np.array([[-1.0], [1.0]])
+    odds = distance * (distance / 2.0 + side * _NORMAL) + side * logit(rare)
+    chance, largest = expit(odds), _tallies.LARGEST_LOG_LOSS
     return np.minimum(-np.log(np.maximum(chance, 1e-9)), largest) / largest
 
 
@@ -120,12 +105,6 @@ def area(shares: Any) -> Any:
     return positive @ (np.cumsum(negative) - negative / 2.0)
 
 
-def recall_gaps(shares: Any) -> Any:
-    """Return the gaps of the recalls of groups."""
-    recalls = shares[:, 1, 1] / shares[:, 1].sum(axis=1)
-    return np.subtract.outer(recalls, recalls)
-
-
 def _right_and_classes(tables: Any) -> Any:
     right = _tallies.RIGHT * np.trace(tables, axis1=1, axis2=2)
     return np.concatenate([right[:, None], tables.sum(axis=2)], axis=1)
@@ -138,18 +117,6 @@ def _wrong_and_right(tables: Any) -> Any:
 
 def _as_drawn(tables: Any) -> Any:
     return tables
-
-
-def _gaps(released: Released) -> Estimate:
-    """Estimate the gaps of every run."""
-    value, low, high = _intervals.recall(released.at_once(3))
-    found = []
-    for center, *ends in zip(value, low, high, strict=True):
-        centers = np.clip(center, 0.0, 1.0)
-        gap = np.subtract.outer(centers, centers)
-        found.append((gap, *_held_out._gap_interval(gap, (center, *ends))))
-    gaps, lows, highs = map(np.array, zip(*found, strict=True))
-    return gaps, lows, highs
 
 
 class Case(NamedTuple):
@@ -165,8 +132,6 @@ class Case(NamedTuple):
     part: float = 1.0
     # Losses instead of counts.
     losses: Callable[..., Any] | None = None
-    # Whether one interval that misses spoils a run.
-    is_simultaneous: bool = False
 
 
 def _by_group(metric: str, truth: Callable[[Any], Any]) -> Case:
@@ -191,14 +156,9 @@ CASES = {
         TABLES, confusion, mean_recall, "balanced_accuracy", _wrong_and_right
     ),
     "balanced_accuracy by group": _by_group("balanced_accuracy", mean_recall),
-    "brier": Case(LOSSES, by_score, np.mean, "brier", losses=brier_losses),
     "confusion_matrix": Case(TABLES, confusion, _as_drawn, "confusion_matrix"),
     "f1": Case(
         TWO_CLASSES, of_two_classes, lambda t: 2.0 * t[1, 1] / (t[1].sum() + t[:, 1].sum()), "f1"
-    ),
-    "gaps of recall": Case(
-        TWO_CLASSES, of_three_groups, recall_gaps, "confusion_matrix", estimate=_gaps,
-        is_simultaneous=True,
     ),
     "log_loss": Case(LOSSES, by_score, np.mean, "log_loss", losses=log_losses),
     "majority": Case(
@@ -290,8 +250,6 @@ def found(name: str, released: Released, truth: Any) -> Found:
         value, low, high = within_range(metric.estimate(released), released.n)
     # The truth is rounded. A bin that nobody is in has none.
     inside = (low <= truth + 1e-9) & (truth <= high + 1e-9)
-    if case.is_simultaneous:
-        inside = inside.all(axis=(1, 2), keepdims=True) & np.ones_like(inside)
     truth = np.broadcast_to(truth, inside.shape)
     is_there = ~np.isnan(truth)
     parts = (inside, high - low, value, truth)

@@ -67,7 +67,7 @@ TAKE_CHUNKS = {
     "PrivateTableClassifier",
     "OutputPerturbationClassifier",
 }
-ALL_METRICS = ["brier", "roc_auc", "balanced_accuracy"]
+ALL_METRICS = ["log_loss", "roc_auc", "balanced_accuracy"]
 MODELS_OF_ALL = [*ESTIMATORS, "PrivateTableClassifier"]
 quiet = pytest.mark.filterwarnings("ignore::dp_halfspace.exceptions.PrivacyWarning")
 
@@ -171,9 +171,9 @@ def test_scores_thresholds_and_sets_take_chunks_without_rows():
         held = cut_at(WITH_MISSING, *ends), cut_at(TWO, *ends)
         scores = private_score(model, *held, metric=[*METRICS], epsilon=math.inf)
         threshold = PrivateThresholdClassifier(model, epsilon=math.inf).fit(*held)
-        sets = PrivateConformalClassifier(model, epsilon=math.inf, by_class=True).fit(*held)
+        sets = PrivateConformalClassifier(model, epsilon=math.inf).fit(*held)
         numbers = [np.ravel(score.value) for score in scores]
-        found.append([*numbers, [threshold.threshold_], sets.thresholds_])
+        found.append([*numbers, [threshold.threshold_], [sets.threshold_]])
     for few, many in zip(*found, strict=True):
         np.testing.assert_allclose(few, many, rtol=1e-9)
 
@@ -617,7 +617,9 @@ QUOTED = {
     "odd labels": lambda model, rows, labels: model.fit(rows(None), odd(TWO)),
     "plan": lambda model, rows, labels: model.plan(rows(None), labels),
     "score of labels": lambda model, rows, labels: private_score(Quoting(), rows(None), labels),
-    "score": lambda model, rows, labels: private_score(Quoting(), rows(None), TWO, metric="brier"),
+    "score": lambda model, rows, labels: private_score(
+        Quoting(), rows(None), TWO, metric="log_loss"
+    ),
     "prediction": lambda model, rows, labels: private_score(Quoting(), rows(None), TWO),
 }
 

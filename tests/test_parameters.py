@@ -76,7 +76,7 @@ def test_booleans_are_no_numbers(name):
 
 def test_booleans_are_no_numbers_of_a_search():
     model = dp_halfspace.OutputPerturbationClassifier(classes=[0, 1])
-    for parameter in ("epsilon", "delta", "miss", "n_iter", "n_jobs", "random_state"):
+    for parameter in ("epsilon", "delta", "miss", "n_jobs", "random_state"):
         search = PrivateSearchCV(model, {"alpha": [0.1]}).set_params(**{parameter: True})
         with pytest.raises(ValueError, match=f"'{parameter}' parameter .* must not be a boolean"):
             search.fit(X, Y)

@@ -723,7 +723,7 @@ def refusals(case, n_rows):
             yield name, refusal(lambda use=use: use(X, y, groups=groups))
     rows, labels = small_table(200)
     fitted = AdaptiveMarginClassifier(data_norm=1.0, classes=[0, 1]).fit(rows, labels)
-    for metric in ("accuracy", "roc_auc", "brier"):
+    for metric in ("accuracy", "roc_auc", "log_loss"):
         asked = {"metric": metric, "groups": groups, "delta": 1e-6}
         yield metric, refusal(lambda asked=asked: private_score(fitted, X, y, **asked))
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 from fractions import Fraction
 from types import SimpleNamespace
 
@@ -272,40 +271,38 @@ def lowered_budgets():
     yield from lowered_searches()
 
 
-def searches():
+def searches(delta):
     """A search over five candidates that each cost their budget."""
 
-    def planned(params):
-        epsilon, delta = params["epsilon"], params["delta"]
+    def planned(epsilon):
         event = Gaussian(gdp_mu(epsilon, delta)) if delta else Pure(epsilon)
-        return SimpleNamespace(events=(event,), adjacency="replace-one")
+        return SimpleNamespace(events=(event,))
 
-    grid = [{"alpha": alpha} for alpha in range(5)]
-    return _search_plan._Search(planned, grid, 3000, 1.0, 1e-6)
+    return _search_plan._Search([planned] * 5, 3000, 1.0, delta)
 
 
 def gaussian_search():
-    return searches().gaussian(run_count_distribution(5, 0.1, eta=2.0))
+    return searches(1e-6).gaussian(run_count_distribution(5, 0.1, eta=2.0))
 
 
 def lowered_searches():
     """Name what the runs of a search spend, as in `lowered_budgets`."""
 
-    search, runs = searches(), run_count_distribution(5, 0.1, eta=2.0)
+    search, runs = searches(1e-6), run_count_distribution(5, 0.1, eta=2.0)
     mu = calibrate_random_stopping(runs, search.epsilon, search.delta)
-    spent, mu_score = search._run_mu(runs)
+    spent, mu_score = search.run_mu(runs)
     yield (
         "a Gaussian run",
         spent,
         mpmath.sqrt(mpmath.mpf(mu) ** 2 - mpmath.mpf(mu_score) ** 2),
         WIDE_DOWN,
     )
-    search = replace(search, delta=0.0)
+    search = searches(0.0)
     plan = search.pure(run_count_distribution(5, 0.1, eta=1.0))
-    spent = mpmath.mpf(plan.candidates[0]["epsilon"]) + plan.choice.epsilon
+    spent = mpmath.mpf(plan.epsilon) + plan.choice.epsilon
     yield "a pure run", spent, mpmath.mpf(1) / 3, WIDE_DOWN
     plan = search.exponential()
-    yield "one of five runs", plan.candidates[0]["epsilon"], mpmath.mpf(1 - 0.1) / 5, WIDE_DOWN
+    yield "one of five runs", plan.epsilon, mpmath.mpf(1 - 0.1) / 5, WIDE_DOWN
 
 
 def too_high(budgets):

@@ -1,4 +1,4 @@
-"""The visible results of a fit: the exact state of its objects, and its printed output.
+"""The visible result of a fit: the exact state of its objects.
 
 ``__getstate__`` may leave out attributes that a debugger shows, so attributes are read from
 ``__dict__`` and ``__slots__``.
@@ -8,20 +8,17 @@ from __future__ import annotations
 
 import functools
 import struct
-import sys
-import threading
 import weakref
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, redirect_stderr, redirect_stdout, suppress
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from hashlib import blake2b
-from types import CellType, CodeType, FunctionType, MemberDescriptorType, MethodType, ModuleType
-from typing import Any, TypeVar
+from types import CodeType, FunctionType, MemberDescriptorType, MethodType, ModuleType
+from typing import Any
 
 import numpy as np
 from joblib import hash as pickled
 
-Found = TypeVar("Found")
 # Flag of a class that was defined in Python.
 _HEAP_TYPE = 1 << 9
 # Attributes of a class that Python itself maintains; they are not a state of a fit.
@@ -37,11 +34,6 @@ def fingerprint(value: Any) -> bytes:
     return _Digests().of(value)
 
 
-def _once_for_each_type(function: Callable[[type], Found]) -> Callable[[type], Found]:
-    """Remember what a function returned: what Python laid out for a type does not change."""
-    return functools.lru_cache(maxsize=1024)(function)
-
-
 def attributes(value: Any) -> dict[str, Any]:
     """Return everything in ``__dict__`` and in ``__slots__``, by name."""
     found: dict[str, Any] = {}
@@ -53,25 +45,21 @@ def attributes(value: Any) -> dict[str, Any]:
     return found
 
 
-@_once_for_each_type
-def _slots(kind: type) -> tuple[tuple[str, MemberDescriptorType], ...]:
-    """Return names and descriptors of the ``__slots__`` of a class and its bases."""
-    found = []
+def _slots(kind: type) -> Iterator[tuple[str, MemberDescriptorType]]:
+    """Yield names and descriptors of the ``__slots__`` of a class and its bases."""
     for base in kind.__mro__:
         names = base.__dict__.get("__slots__", ())
         for name in (names,) if isinstance(names, str) else names:
             is_own = name.startswith("__") and not name.endswith("__")
             slot = base.__dict__.get(f"_{base.__name__.lstrip('_')}{name}" if is_own else name)
             if isinstance(slot, MemberDescriptorType):
-                found.append((name, slot))
-    return tuple(found)
+                yield name, slot
 
 
-@_once_for_each_type
 def _holds_more(kind: type) -> bool:
     """Return whether values of a type have state in C code, in addition to attributes."""
     offsets = kind.__dictoffset__, kind.__weakrefoffset__
-    pointers = len(_slots(kind)) + sum(offset > 0 for offset in offsets)
+    pointers = len(list(_slots(kind))) + sum(offset > 0 for offset in offsets)
     return kind.__basicsize__ > object.__basicsize__ + pointers * struct.calcsize("P")
 
 
@@ -165,7 +153,9 @@ def _parts_of_code(value: Any) -> Iterator[Any]:
     match value:
         case FunctionType():
             yield from (value.__code__, value.__defaults__, value.__kwdefaults__)
-            yield from (_contents(cell) for cell in value.__closure__ or ())
+            for cell in value.__closure__ or ():
+                with suppress(ValueError):  # the cell is empty
+                    yield cell.cell_contents
         case CodeType():
             yield from (value.co_qualname if hasattr(value, "co_qualname") else value.co_name,)
             yield from (value.co_code, value.co_consts, value.co_names)
@@ -181,47 +171,3 @@ def _parts_of_code(value: Any) -> Iterator[Any]:
             yield value()
         case BaseException():
             yield from (value.args, value.__cause__, value.__context__)
-
-
-def _contents(cell: CellType) -> Any:
-    """Return the value of a closure cell, if it is set."""
-    try:
-        return cell.cell_contents
-    except ValueError:
-        return None
-
-
-class WatchedStream:
-    """A stream that passes everything on, and records what the thread that made it writes."""
-
-    def __init__(self, stream: Any) -> None:
-        self._stream, self._owner = stream, threading.get_ident()
-        self._kept: list[str] = []
-
-    @property
-    def text(self) -> str:
-        """Everything that the thread wrote."""
-        return "".join(self._kept)
-
-    def write(self, text: str) -> int:
-        """Write a text; see `io.TextIOBase`."""
-        if threading.get_ident() == self._owner:
-            self._kept.append(text)
-        return len(text) if self._stream is None else int(self._stream.write(text))
-
-    def writelines(self, lines: Any) -> None:
-        """Write texts; see `io.IOBase`."""
-        for line in lines:
-            self.write(line)
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._stream, name)
-
-
-@contextmanager
-def watch_streams() -> Iterator[tuple[WatchedStream, WatchedStream]]:
-    """Record what this thread writes to ``sys.stdout`` and ``sys.stderr``."""
-    output: Any = WatchedStream(sys.stdout)
-    error: Any = WatchedStream(sys.stderr)
-    with redirect_stdout(output), redirect_stderr(error):
-        yield output, error

@@ -18,6 +18,7 @@ from joblib import Parallel, delayed
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import betaincinv, expit, ndtri
 from sklearn.base import clone
+from sklearn.linear_model import Ridge
 
 from dp_halfspace._params import check_values
 from dp_halfspace._repeated_fits import fits_not_counted
@@ -27,12 +28,10 @@ from dp_halfspace.privacy.record import PrivacyRecord
 
 Features: TypeAlias = Callable[[Any], ArrayLike]
 Matrix: TypeAlias = NDArray[np.float64]
-# Weight of the identity that is added to the correlation matrix of the numbers of a model.
+# Weight of the identity beside the correlation matrix of the numbers of a model.
 _IDENTITY = 0.1
 # Numbers are clipped at this many times the largest number in the fits that choose statistics.
 _LARGEST_MULTIPLE = 2.0**300
-# Largest number of outcomes that are listed in a result.
-_MOST_OUTCOMES = 20
 # Number of single coordinates of a model that are tested, in addition to the best direction.
 _MOST_COORDINATES = 8
 
@@ -58,8 +57,8 @@ class AuditResult:
         Fits on each of the two data sets.
     outcomes : tuple of str
         Outcomes other than finite numbers, with their counts on each data set: exceptions, a
-        different number of numbers, NaN, infinities and negative zeros. The bounds include them. At
-        most twenty, sorted by the difference of their two counts.
+        different number of numbers, NaN, infinities and negative zeros. The bounds include them.
+        Sorted by the difference of their two counts.
     """
 
     epsilon_low: float
@@ -179,10 +178,8 @@ def audit(
     )
     counts = [(name, int(a.sum()), int(b.sum())) for name, (a, b) in pairs.items()]
     counts.sort(key=lambda entry: -abs(entry[1] - entry[2]))
-    outcomes = [f"{name}: in {a} and in {b} of {n_fits} fits" for name, a, b in counts]
-    return AuditResult(
-        *bounds, confidence, epsilon, delta, mu, n_fits, tuple(outcomes[:_MOST_OUTCOMES])
-    )
+    outcomes = tuple(f"{name}: in {a} and in {b} of {n_fits} fits" for name, a, b in counts)
+    return AuditResult(*bounds, confidence, epsilon, delta, mu, n_fits, outcomes)
 
 
 def clone_without_ledgers(estimator: Any, random_state: int | None = None) -> Any:
@@ -246,23 +243,17 @@ def _split_outcomes(fits: Sequence[_Fit]) -> tuple[Matrix, dict[str, Matrix]]:
             mark(f"{len(fit.numbers)} numbers", place)
         else:
             values[place] = fit.numbers
-    for name, is_special in _SPECIAL.items():
-        for column in np.flatnonzero(is_special(values).any(axis=0)):
-            mark(f"number {column} is {name}", is_special(values[:, column]))
+    # Special floats that no threshold separates from others; each is a separate outcome.
+    special = {
+        "NaN": np.isnan(values),
+        "infinity": np.isposinf(values),
+        "negative infinity": np.isneginf(values),
+        "negative zero": (values == 0.0) & np.signbit(values),
+    }
+    for name, places in special.items():
+        for column in np.flatnonzero(places.any(axis=0)):
+            mark(f"number {column} is {name}", places[:, column])
     return values, indicators
-
-
-def _is_negative_zero(values: Matrix) -> Any:
-    return (values == 0.0) & np.signbit(values)
-
-
-# Special floats that no threshold separates from others; each is a separate outcome.
-_SPECIAL: dict[str, Callable[[Matrix], Any]] = {
-    "NaN": np.isnan,
-    "infinity": np.isposinf,
-    "negative infinity": np.isneginf,
-    "negative zero": _is_negative_zero,
-}
 
 
 def _rescale(values: Matrix, of: Matrix) -> Matrix:
@@ -343,24 +334,18 @@ def _statistics(first: Matrix, second: Matrix) -> Iterator[Callable[[Matrix], Ma
     both = np.vstack([first - first.mean(axis=0), second - second.mean(axis=0)])
     spread = both.std(axis=0)
     spread[spread == 0] = 1.0
-    gap = (second.mean(axis=0) - first.mean(axis=0)) / spread
-    directions = list(np.eye(min(len(gap), _MOST_COORDINATES), len(gap)))
-    if len(gap) > 1:
-        directions.insert(0, _discriminant(both / spread, gap))
+    directions = list(np.eye(min(len(spread), _MOST_COORDINATES), len(spread)))
+    if len(spread) > 1:
+        # The regression of the data set on the numbers of a model is their linear discriminant.
+        rows = np.vstack([first, second]) / spread
+        ridge, labels = Ridge(_IDENTITY * len(rows), solver="svd"), np.arange(len(rows))
+        ridge.fit(rows, labels >= len(first))
+        directions.insert(0, np.asarray(ridge.coef_))
     for direction in directions:
         weights = direction / spread
         middle = float(np.median(np.concatenate([first, second]) @ weights))
         yield lambda values, w=weights: values @ w  # type: ignore[misc]
         yield lambda values, w=weights, m=middle: np.abs(values @ w - m)  # type: ignore[misc]
-
-
-def _discriminant(rows: Matrix, gap: Matrix) -> Matrix:
-    """Return the inverse of the shrunk covariance of rows, times a gap, by the smaller system."""
-    n, size = rows.shape
-    if size <= n:
-        return np.asarray(np.linalg.solve(rows.T @ rows / n + _IDENTITY * np.eye(size), gap))
-    inner = np.linalg.solve(rows @ rows.T / n + _IDENTITY * np.eye(n), rows @ gap)
-    return np.asarray((gap - rows.T @ inner / n) / _IDENTITY)
 
 
 def _best_threshold(

@@ -19,7 +19,6 @@ from dp_halfspace.papers.objective import GaussianLinearTerm, LaplaceLinearTerm
 from dp_halfspace.privacy.exponential import (
     CountedChoice,
     GeneralizedChoice,
-    ParallelChoice,
     TalliedChoice,
     TalliedChoices,
 )
@@ -44,39 +43,33 @@ def distance(mechanism: Any, first: Array, second: Array) -> tuple[float, float]
     """Return the distance of two values in the norm of a mechanism, and its limit."""
     apart: Any
     change = np.abs(np.subtract(first, second, dtype=np.float64))
+    most = getattr(mechanism, "change", getattr(mechanism, "sensitivity", 1.0))
     match mechanism:
-        case GaussianNoise() | L2LaplaceNoise():
-            apart, most = np.linalg.norm(change), mechanism.sensitivity
-        case DiscreteLaplaceNoise():
-            apart, most = change.sum(), mechanism.sensitivity
-        case SampledGaussianNoise():
-            # The exact value is one row for each record.
-            apart, most = np.linalg.norm(change, axis=1).sum(), mechanism.sensitivity
-        case GaussianLinearTerm():
-            apart, most = np.linalg.norm(change), mechanism.change
-        case LaplaceLinearTerm():
-            apart, most = np.linalg.norm(change, axis=1).sum(), mechanism.change
-        case RandomizedResponse():
-            apart, most = np.count_nonzero(change), 1.0
         case NoNoise():
             apart, most = np.linalg.norm(change), math.inf
-        case ParallelChoice():
-            apart, most = change.max(axis=1).sum(), mechanism.sensitivity
+        case GaussianNoise() | L2LaplaceNoise() | GaussianLinearTerm():
+            apart = np.linalg.norm(change)
+        case DiscreteLaplaceNoise():
+            apart = change.sum()
+        case SampledGaussianNoise() | LaplaceLinearTerm():
+            # The exact value is one row for each record, or for each coefficient.
+            apart = np.linalg.norm(change, axis=1).sum()
+        case RandomizedResponse():
+            apart = np.count_nonzero(change)
         case TalliedChoices():
             # The bound is on the sum of costs, one from each list.
             signed = mechanism.parts(np.subtract(first, second, dtype=np.float64))
             highest, lowest = (sum(end(part) for part in signed) for end in (np.max, np.min))
-            apart, most = max(highest, -lowest), 1.0
+            apart = max(highest, -lowest)
         case _:
             apart = np.abs(utilities(mechanism, first) - utilities(mechanism, second)).max()
-            most = getattr(mechanism, "sensitivity", 1.0)
     return float(apart), float(most)
 
 
 def utilities(choice: Any, value: Array) -> Array:
     """Return the utilities of an exponential mechanism; larger is better."""
     match choice:
-        case ExponentialChoice() | ParallelChoice():
+        case ExponentialChoice():
             return value
         case TalliedChoice() | TalliedChoices() | CountedChoice():
             return -value.astype(np.float64)
@@ -89,7 +82,7 @@ def lists_of(choice: Any, utilities: Array) -> list[Array]:
     """Return the utilities of each list of candidates; one number is released for each list."""
     if isinstance(choice, TalliedChoices):
         return choice.parts(utilities)
-    return list(np.atleast_2d(utilities))
+    return [utilities]
 
 
 def noise_level(releases: Iterable[tuple[Any, Array, Array]]) -> float:
@@ -124,7 +117,10 @@ def noise_level(releases: Iterable[tuple[Any, Array, Array]]) -> float:
                 more = math.log(math.tanh(rate) / math.tanh(rate / 2.0))
                 log_ratio += noise.size * more - rate * float(np.abs(noise).sum())
             case RandomizedResponse():
-                log_ratio += _responses_ratio(mechanism, int(np.count_nonzero(noise)), len(value))
+                # Against twice the epsilon, where a change has the odds of being kept less epsilon.
+                planted = RandomizedResponse(mechanism.n_classes, 2.0 * mechanism.epsilon)
+                kept = math.log(planted.keep_probability / mechanism.keep_probability)
+                log_ratio += len(value) * kept - np.count_nonzero(noise) * mechanism.epsilon
             case CountedChoice():
                 log_ratio += _counted_ratio(mechanism, value, released)
             case _:
@@ -149,15 +145,6 @@ def _counted_ratio(mechanism: CountedChoice, value: Array, released: Array) -> f
     parts = [np.log(-np.expm1(-k * rates)).sum() for k in (1.0, 2.0)]
     more = (parts[1] + sums[1]) - (parts[0] + sums[0])
     return float(ratio + more - rates[int(noise > 0)] * abs(noise))
-
-
-def _responses_ratio(response: RandomizedResponse, changed: int, n: int) -> float:
-    """Return the log likelihood ratio of responses against twice the epsilon."""
-    honest, planted = response, RandomizedResponse(response.n_classes, 2.0 * response.epsilon)
-    kept = math.log(planted.keep_probability / honest.keep_probability)
-    # The odds of a change are used, which avoids cancellation.
-    fewer = kept - honest.epsilon
-    return (n - changed) * kept + changed * fewer
 
 
 def losses_of(mechanisms: Sequence[Any]) -> tuple[float, dict[float, float], float]:

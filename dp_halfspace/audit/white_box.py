@@ -11,15 +11,17 @@ accounting of `privacy`, so that mistakes there are detected.
 
 from __future__ import annotations
 
+import io
 import math
 import threading
 import warnings
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import groupby
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,12 +29,7 @@ from scipy.optimize import root
 
 from dp_halfspace._params import checked_size
 from dp_halfspace._repeated_fits import fits_not_counted
-from dp_halfspace.audit._visible import (
-    attributes,
-    digest_class_attributes,
-    fingerprint,
-    watch_streams,
-)
+from dp_halfspace.audit._visible import attributes, digest_class_attributes, fingerprint
 from dp_halfspace.audit.black_box import clone_without_ledgers
 from dp_halfspace.audit.mechanism_checks import (
     LINEAR_TERMS,
@@ -57,21 +54,14 @@ from dp_halfspace.privacy.noise import DiscreteLaplaceNoise, RandomizedResponse
 from dp_halfspace.privacy.randomness import OS_RANDOMNESS, ByteSource, SeededBytes
 from dp_halfspace.privacy.record import PrivacyRecord
 
-# Features, labels, and further keyword arguments.
+# Features, labels, and further keyword arguments, which None leaves out.
 DataSet: TypeAlias = tuple[Any, Any, dict[str, Any]]
 
 
-class Distortion(NamedTuple):
-    """An adversarial answer: a multiple of the exact value plus a multiple of the noise."""
-
-    of_value: float
-    of_noise: float
-
-
-HONEST = Distortion(1.0, 1.0)
-# Kinds of answers in successive histories: two real ones, one for each data set, then adversarial
-# ones.
-_DISTORTIONS = (HONEST, HONEST, Distortion(1.0, 30.0), Distortion(-30.0, 1.0), Distortion(0.0, 0.0))
+# An adversarial answer is a multiple of the exact value plus a multiple of the noise. In successive
+# histories there are two real ones, one for each data set, then adversarial ones.
+HONEST = (1.0, 1.0)
+_DISTORTIONS = (HONEST, HONEST, (1.0, 30.0), (-30.0, 1.0), (0.0, 0.0))
 # Probability with which noise of the correct scale is judged too small.
 _FALSE_ALARM = 1e-6
 # Accepted relative difference between two methods of composition.
@@ -200,11 +190,12 @@ def replay(
     **Privacy.** The result is a function of the records without any noise, so it is only for people
     who may see them. No ledger is charged, and the noise of other threads is not affected. An empty
     list of findings is not a proof; the proofs are in ``docs/proofs``. The replay compares
-    releases, warnings, exceptions, output of the thread to ``sys.stdout`` and ``sys.stderr``, class
-    attributes, and everything in ``__dict__`` and ``__slots__`` of the model, independently of
-    ``__getstate__``. It does not see state of extension types that is not pickled, global
-    variables, logs, files, descriptors, other threads and processes, draws that are not releases
-    (the number of runs of a selection), and running time. Source: this project, ``docs/audit.md``.
+    releases, warnings, exceptions, output to ``sys.stdout`` and ``sys.stderr`` (which is not shown,
+    and should have no other source meanwhile), class attributes, and everything in ``__dict__`` and
+    ``__slots__`` of the model, independently of ``__getstate__``. It does not see state of
+    extension types that is not pickled, global variables, logs, files, descriptors, other
+    processes, draws that are not releases (the number of runs of a selection), and running time.
+    Source: this project, ``docs/audit.md``.
 
     Examples
     --------
@@ -224,7 +215,7 @@ def replay(
     source = OS_RANDOMNESS if random_state is None else SeededBytes(random_state, "replay")
     named = {"groups": groups, "sample_weight": sample_weight}
     others = {"groups": groups_neighbour, "sample_weight": sample_weight_neighbour}
-    pair = (X, y, _without_none(named)), (X_neighbour, y_neighbour, _without_none(others))
+    pair = (X, y, named), (X_neighbour, y_neighbour, others)
     histories = []
     with _REPLAY_LOCK:
         for number in range(n_histories):
@@ -235,11 +226,6 @@ def replay(
             history.run()
             histories.append(history)
     return _conclude(histories)
-
-
-def _without_none(named: dict[str, Any]) -> dict[str, Any]:
-    """Return the arguments that are not None."""
-    return {name: value for name, value in named.items() if value is not None}
 
 
 def _conclude(histories: Sequence[History]) -> ReplayResult:
@@ -338,7 +324,7 @@ class _Outcome:
     model: Any = None
     error: Exception | None = None
     warnings: tuple[str, ...] = ()
-    streams: tuple[str, str] = ("", "")
+    streams: tuple[bytes, ...] = (b"", b"")
     classes: dict[str, bytes] = field(default_factory=dict)
 
     def differences(self, other: _Outcome) -> list[str]:
@@ -367,11 +353,23 @@ def _digest_result(model: Any) -> dict[str, bytes]:
     return {name: fingerprint(item) for name, item in (found or {"the result": model}).items()}
 
 
+@contextmanager
+def watch_streams() -> Iterator[tuple[io.BytesIO, io.BytesIO]]:
+    """Record instead of showing what is written to ``sys.stdout`` and ``sys.stderr``."""
+    out, error = io.BytesIO(), io.BytesIO()
+    texts = [io.TextIOWrapper(end, encoding="utf-8", write_through=True) for end in (out, error)]
+    with redirect_stdout(texts[0]), redirect_stderr(texts[1]):
+        yield out, error
+    for text in texts:
+        text.detach()  # a wrapper that is deleted closes what it wraps
+
+
 def make_fit(estimator: Any, seed: int) -> Callable[[DataSet, Answer], _Outcome]:
     """Return a function that fits a data set with given answers and records the visible results."""
 
     def fit(data: DataSet, answer: Answer) -> _Outcome:
-        X, y, own = data
+        X, y, given = data
+        own = {name: value for name, value in given.items() if value is not None}
         outcome, parts = _Outcome(), [estimator]
         with (
             warnings.catch_warnings(record=True) as caught,
@@ -393,7 +391,7 @@ def make_fit(estimator: Any, seed: int) -> Callable[[DataSet, Answer], _Outcome]
                 raise
             except Exception as error:  # noqa: BLE001
                 outcome.error = error
-        outcome.streams = streams[0].text, streams[1].text
+        outcome.streams = tuple(stream.getvalue() for stream in streams)
         outcome.warnings = tuple(
             f"{w.category.__name__}: {w.message} ({w.filename}:{w.lineno})" for w in caught
         )
@@ -409,7 +407,7 @@ class History:
 
     number: int
     fit: Callable[[DataSet, Answer], _Outcome]
-    distortion: Distortion
+    distortion: tuple[float, float]
     first: DataSet
     second: DataSet
     # Releases of the first data set, and exact values of the second one at the same places.
@@ -567,7 +565,7 @@ def _distort(
     value: NDArray[Any],
     drawn: NDArray[np.float64],
     mechanism: Any,
-    distortion: Distortion,
+    distortion: tuple[float, float],
     source: ByteSource,
 ) -> NDArray[np.float64]:
     """Return the answer of an adversary that replaces an honest draw.
@@ -576,19 +574,19 @@ def _distort(
     """
     if distortion == HONEST or isinstance(mechanism, (*LINEAR_TERMS, NoNoise)):
         return drawn
-    number = int.from_bytes(source.read(8), "little")
+    number, (of_value, of_noise) = int.from_bytes(source.read(8), "little"), distortion
     match mechanism:
         case GaussianNoise() | L2LaplaceNoise() | DiscreteLaplaceNoise():
             noise = drawn - value
-            return np.asarray(distortion.of_value * value + distortion.of_noise * noise)
+            return np.asarray(of_value * value + of_noise * noise)
         case SampledGaussianNoise():
             row = value[number % len(value)]
-            return np.asarray(distortion.of_value * row + distortion.of_noise * (drawn - row))
+            return np.asarray(of_value * row + of_noise * (drawn - row))
         case RandomizedResponse():
             return (value + number) % mechanism.n_classes
         case CountedChoice():
             chosen, count = number % len(value), value[int(drawn[0])]
-            noise = distortion.of_noise * (drawn[1] - count)
-            return np.array([chosen, distortion.of_value * value[chosen] + noise])
+            noise = of_noise * (drawn[1] - count)
+            return np.array([chosen, of_value * value[chosen] + noise])
     rows = lists_of(mechanism, utilities(mechanism, value))
     return np.array([number % len(row) for row in rows], dtype=np.float64)

@@ -80,7 +80,7 @@ def model_card(
     ledger : PrivacyLedger or None, default=None
         The ledger that was charged; the page states its remaining budget, and which of its entries
         are this fit and private scores.
-    scores : sequence of PrivateScore or PrivateGroupScore, default=()
+    scores : sequence of PrivateScore, default=()
         Scores of this model that :func:`~dp_halfspace.metrics.private_score` has released.
 
     Returns
@@ -264,7 +264,7 @@ def table_of_scores(scores: Sequence[Any]) -> list[tuple[str, str, str]]:
     """Return a table of scores, with the majority class of the first one that counts classes."""
     rows = [("score", "value", "95 % interval")]
     rows += [row for score in scores for row in score.rows()]
-    shares = (getattr(score, "majority", None) for score in scores)
+    shares = (score.majority for score in scores)
     for share, low, high in filter(None, shares):
         return [*rows, ("majority class", f"{share:.3f}", f"{low:.3f} to {high:.3f}")]
     return rows

@@ -9,14 +9,12 @@ DP, can cost more of a total budget than Gaussian noise of a larger epsilon.
 from __future__ import annotations
 
 import time
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable
+from functools import lru_cache
 
 from dp_halfspace._params import EPSILON_RANGE
-from dp_halfspace.privacy.record import rounded_text
 
-# Significant digits of the epsilon that is named, and the count of such numbers in a decade.
-_SHOWN_DIGITS = 4
-_PER_DECADE: int = 9 * 10 ** (_SHOWN_DIGITS - 1)
 # Parts of a refused epsilon that are tried before all smaller ones are searched.
 _TRIED_PARTS = tuple(0.7**k for k in range(1, 9))
 # A search ends after this time. Most plans take milliseconds, some that compose many steps seconds.
@@ -37,36 +35,29 @@ def largest_epsilon(accepts: Callable[[float], bool | None], start: float) -> fl
         if refused == most:
             return most if answer else 0.0
         refused = min(2.0 * refused, most)
-    # Every number of four digits has a place in their order. That at `high` is refused, or not
-    # below the refused one; that at `low` is accepted, too small, or below all.
-    low, high, found = _place(least) - 1, _place(refused), 0.0
-    high += _number(high) < refused
-    places = [_place(refused * part) for part in _TRIED_PARTS]
+    # The number at `high` is refused, or above the refused one; that at `low` is accepted, too
+    # small, or below all.
+    numbers = _numbers()
+    low, high, found = -1, bisect_left(numbers, refused), 0.0
+    places = [bisect_right(numbers, refused * part) - 1 for part in _TRIED_PARTS]
     end = time.monotonic() + _SECONDS
     while high - low > 1 and time.monotonic() < end:
         # First places from above, where a plan of another kind may be accepted, then the middle.
         place = places.pop(0) if places else (low + high) // 2
         if not low < place < high:
             continue
-        answer = accepts(_number(place))
+        answer = accepts(numbers[place])
         if answer is False:
             high = place
             continue
         low, places = place, []
         if answer:
-            found = _number(place)
+            found = numbers[place]
     return found
 
 
-def _place(value: float) -> int:
-    """Return the place of the largest number of four digits that is not above a value."""
-    digits, exponent = (
-        f"{float(rounded_text(value, _SHOWN_DIGITS, up=False)):.{_SHOWN_DIGITS - 1}e}".split("e")
-    )
-    return int(exponent) * _PER_DECADE + int(digits.replace(".", "")) - _PER_DECADE // 9
-
-
-def _number(place: int) -> float:
-    """Return the number at a place."""
-    decade, rest = divmod(place, _PER_DECADE)
-    return float(f"{rest + _PER_DECADE // 9}e{decade - _SHOWN_DIGITS + 1}")
+@lru_cache(maxsize=1)
+def _numbers() -> list[float]:
+    """Return all numbers of four digits within the range of epsilon, in order."""
+    texts = (f"{digits}e{power}" for power in range(-12, 3) for digits in range(1000, 10_000))
+    return [*map(float, texts), EPSILON_RANGE[1]]

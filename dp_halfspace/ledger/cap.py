@@ -1,9 +1,8 @@
 """What a ledger accepts: a cap on the total privacy loss, and the rule that composes entries.
 
-`Cap` is the rule for one list of events, `Account` the rule for every list of releases that one
-record can have taken part in. The plain rule composes exact privacy profiles, for budgets that are
-fixed in advance. The adaptive rule is a privacy filter, for budgets that may depend on earlier
-results. ``docs/proofs/accounting.md``, section 9.
+The plain rule composes exact privacy profiles, for budgets that are fixed in advance. The adaptive
+rule is a privacy filter, for budgets that may depend on earlier results.
+``docs/proofs/accounting.md``, section 9.
 """
 
 from __future__ import annotations
@@ -40,7 +39,11 @@ class Cap:
 
     def holds(self, events: Sequence[Event]) -> bool:
         """Whether a list of events is within the cap."""
-        events, epsilon = self._events_to_compare(events), self.epsilon * (1.0 + _CAP_EPSILON_SLACK)
+        epsilon = self.epsilon * (1.0 + _CAP_EPSILON_SLACK)
+        if self.adaptive:
+            # A pure DP list whose sum is within the cap uses nothing of delta.
+            pure = _as_pure(events)
+            events = [Pure(pure) if pure <= epsilon else Gaussian(_as_gaussian(events))]
         if self.delta == 0.0:
             # A sum; the delta of releases beyond it is of no interest.
             return accounting.epsilon(events, 0.0) <= epsilon
@@ -52,43 +55,6 @@ class Cap:
             return accounting.epsilon(events, delta)
         gaussian = accounting.epsilon([Gaussian(_as_gaussian(events))], delta)
         return min(gaussian, _as_pure(events))
-
-    def _events_to_compare(self, events: Sequence[Event]) -> Sequence[Event]:
-        """Return the events to compare with the cap, which cost at least as much as those given."""
-        if not self.adaptive:
-            return events
-        # A pure DP list whose sum is within the cap uses nothing of delta.
-        pure = _as_pure(events)
-        if pure <= self.epsilon * (1.0 + _CAP_EPSILON_SLACK):
-            return [Pure(pure)]
-        return [Gaussian(_as_gaussian(events))]
-
-
-@dataclass(frozen=True, slots=True)
-class Account:
-    """A cap, and every list of releases that one replaced record may have taken part in.
-
-    A case is a list of events that are composed; each case must be within the cap. There are
-    several cases only if releases are about disjoint parts of the data set:
-    ``docs/proofs/accounting.md``, section 10.
-    """
-
-    cap: Cap
-    cases: Sequence[Sequence[Event]]
-
-    def holds(self, events: Sequence[Event] = ()) -> bool:
-        """Whether further events are within the cap in every case."""
-        return all(self.cap.holds([*case, *events]) for case in self.cases)
-
-    def spent(self, delta: float, events: Sequence[Event] = ()) -> float:
-        """Epsilon of the costliest case, with further events, rounded up."""
-        most = 0.0
-        # The costliest first: a case that costs no more needs one evaluation instead of a search.
-        for case in sorted(self.cases, key=lambda case: -accounting.delta(case, 0.0)):
-            total = [*case, *events]
-            if self.cap.adaptive or accounting.delta(total, most) > delta:
-                most = max(most, self.cap.spent(total, delta))
-        return most
 
 
 def _as_pure(events: Sequence[Event]) -> float:

@@ -1,82 +1,27 @@
-"""Ledger entries: what was released, by which estimator, for which purpose, and about which part.
+"""Ledger entries, their texts, and the sum of all that were read.
 
-An entry is stored as one text that contains the record of the release and the annotation, so the
-chain of digests covers both.
+An entry is stored as one text that contains the record of the release and what is stated about it,
+so the chain of digests covers both.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass
-from numbers import Integral
-from typing import Any
+import math
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from decimal import Context, Decimal
 
+from dp_halfspace.ledger.store import Row, digest_of
+from dp_halfspace.privacy.events import Event, Pure, Repeated
 from dp_halfspace.privacy.record import PrivacyRecord
 
-# Field of the stored text in addition to those of the record.
+# Field of the stored text in addition to those of the record, and the facts that it may contain.
 _ABOUT = "about"
-
-
-@dataclass(frozen=True, slots=True)
-class Part:
-    """A part of the data set that shares no record with any other part of the same ledger.
-
-    Either a public fact determines to which part a record belongs (`fixed_by` names it), or the
-    cells of the record do, and then every release about the part reads all `n_records` records of
-    the data set.
-    """
-
-    name: str
-    fixed_by: str | None = None
-    n_records: int | None = None
-
-    def __post_init__(self) -> None:
-        check_text("name", self.name)
-        if (self.fixed_by is None) == (self.n_records is None):
-            raise ValueError(
-                "state how records are assigned to parts, by exactly one of fixed_by (a public "
-                "fact, such as the site) and n_records (the number of all records, if the cells of "
-                "a record decide and every release about a part reads all of them)"
-            )
-        if self.fixed_by is not None:
-            check_text("fixed_by", self.fixed_by)
-        elif not isinstance(self.n_records, Integral) or self.n_records < 1:
-            raise ValueError(f"n_records must be a positive integer, got {self.n_records!r}")
-
-    @property
-    def rule(self) -> str:
-        """How records are divided into parts; the same for all parts of a ledger."""
-        if self.fixed_by is not None:
-            return f"the public fact {self.fixed_by!r}"
-        return f"the cells of each of {self.n_records} records"
-
-    @property
-    def n_touched(self) -> int:
-        """Number of parts that one replaced record can change: 1 if its part is a public fact."""
-        return 2 if self.fixed_by is None else 1
-
-
-@dataclass(frozen=True, slots=True)
-class Annotation:
-    """Statements about a release: public texts, and the part that it is about."""
-
-    estimator: str | None = None
-    purpose: str | None = None
-    part: Part | None = None
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the stated facts as plain data."""
-        return {name: fact for name, fact in asdict(self).items() if fact is not None}
-
-    @classmethod
-    def from_dict(cls, data: Mapping[str, Any]) -> Annotation:
-        """Rebuild an annotation; a field of a newer version is a ValueError."""
-        unknown = set(data) - set(cls.__slots__)
-        if unknown:
-            raise ValueError(f"an entry states {sorted(unknown)}, which this version does not know")
-        part = data.get("part")
-        return cls(**{**data, "part": None if part is None else Part(**part)})
+_STATED = {"estimator", "purpose"}
+# Decimal numbers, so that ten times .1 is 1.
+_SUM = Context(prec=60)
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,8 +40,6 @@ class LedgerEntry:
         Class or function that made the release.
     purpose : str or None
         Text that was stated by the handle that was charged.
-    part : str or None
-        Part of the data set that the release is about; None is the whole data set.
     """
 
     number: int
@@ -104,22 +47,60 @@ class LedgerEntry:
     record: PrivacyRecord
     estimator: str | None = None
     purpose: str | None = None
-    part: str | None = None
 
 
-def text_of(record: PrivacyRecord, about: Annotation) -> str:
-    """Write a record and its annotation, as an entry stores them."""
-    return json.dumps({**record.to_dict(), _ABOUT: about.to_dict()}, allow_nan=False)
+def text_of(record: PrivacyRecord, about: Mapping[str, str]) -> str:
+    """Write a record and what is stated about it, as an entry stores them."""
+    return json.dumps({**record.to_dict(), _ABOUT: dict(about)}, allow_nan=False)
 
 
-def parse_text(text: str) -> tuple[PrivacyRecord, Annotation]:
+def entry_of(row: Row) -> LedgerEntry:
     """Read a stored entry, and prove the claim of its record again."""
-    data = json.loads(text)
-    about = Annotation.from_dict(data.pop(_ABOUT, {}))
-    return PrivacyRecord.from_dict(data), about
+    data = json.loads(row.record)
+    about = known_facts(data.pop(_ABOUT, {}))
+    return LedgerEntry(row.number, row.time, PrivacyRecord.from_dict(data), **about)
 
 
-def check_text(name: str, value: object) -> None:
-    """Raise unless a value is a non-empty text."""
-    if not isinstance(value, str) or not value.strip():
-        raise ValueError(f"{name} must be a text that is not empty, got {value!r}")
+def known_facts(about: Mapping[str, str]) -> dict[str, str]:
+    """Return what is stated; a fact of another version may be a rule of how releases add up."""
+    unknown = set(about) - _STATED
+    if unknown:
+        raise ValueError(f"an entry states {sorted(unknown)}, which this version does not know")
+    return dict(about)
+
+
+@dataclass(frozen=True, slots=True)
+class Balance:
+    """The sum of all entries up to one of them, which has the number `last` and the digest.
+
+    It is immutable. A handle replaces one balance by the next in a single step, so it can be
+    interrupted anywhere without having read an entry that it did not count.
+    """
+
+    digest: str
+    last: int = 0
+    counts: Mapping[Event, int] = field(default_factory=dict)
+    # The sum of the epsilons that were asked for, and the deltas of all entries.
+    asked: Decimal = Decimal(0)
+    deltas: frozenset[float] = frozenset()
+
+    def after(self, rows: Sequence[Row], handle: str) -> Balance:
+        """Add the rows that follow, and check that none of them was modified."""
+        last, digest, records = self.last, self.digest, []
+        for row in rows:
+            last, digest = last + 1, digest_of(digest, row)
+            if (row.number, row.digest) != (last, digest):
+                raise ValueError(f"the ledger {handle} is damaged at entry {last}")
+            records.append(entry_of(row).record)
+        counts, asked = Counter(self.counts), self.asked
+        for record in records:
+            # Entries with seeded noise, which a file may contain, have no guarantee.
+            counts.update((Pure(math.inf),) if record.noise == "seeded" else record.events)
+            asked = _SUM.add(asked, Decimal(repr(record.epsilon)))
+        deltas = self.deltas | {record.delta for record in records}
+        return Balance(digest, last, counts, asked, deltas)
+
+    @property
+    def events(self) -> list[Event]:
+        """All releases, equal ones together."""
+        return [Repeated(event, n) if n > 1 else event for event, n in self.counts.items()]

@@ -1,16 +1,16 @@
 """A privacy ledger: the total budget of one data set, kept across fits, copies and processes.
 
-`PrivacyLedger` is a handle on the account, and `Balance` is the sum of the entries that it has
-checked. The module ``cap`` decides what may be charged, ``entries`` defines the content of an
-entry, ``spending`` adds entries up, ``reports`` writes texts, and ``store`` keeps the entries.
+`PrivacyLedger` is a handle on the account. The module ``cap`` decides what may be charged,
+``entries`` defines the content of an entry and adds entries up, ``reports`` writes texts, and
+``store`` keeps the entries.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from datetime import datetime, timezone
 from functools import partial
 from pathlib import Path
@@ -19,15 +19,8 @@ from typing import Any, TypeAlias
 from dp_halfspace._files import write_text_whole
 from dp_halfspace.exceptions import BudgetError
 from dp_halfspace.ledger.advice import largest_epsilon
-from dp_halfspace.ledger.cap import Account, Cap
-from dp_halfspace.ledger.entries import (
-    Annotation,
-    LedgerEntry,
-    Part,
-    check_text,
-    parse_text,
-    text_of,
-)
+from dp_halfspace.ledger.cap import Cap
+from dp_halfspace.ledger.entries import Balance, LedgerEntry, entry_of, known_facts, text_of
 from dp_halfspace.ledger.reports import (
     describe_accepted,
     describe_refusal,
@@ -36,7 +29,6 @@ from dp_halfspace.ledger.reports import (
     summarise,
     table_of,
 )
-from dp_halfspace.ledger.spending import Spending
 from dp_halfspace.ledger.store import (
     LostStore,
     Row,
@@ -55,33 +47,9 @@ from dp_halfspace.privacy.record import ADJACENCIES, PrivacyRecord
 Plan: TypeAlias = Callable[[float], PrivacyRecord]
 
 
-@dataclass(frozen=True, slots=True)
-class Balance:
-    """The sum of all entries up to one of them, which has the number `last` and the digest.
-
-    It is immutable. A handle replaces one balance by the next in a single step, so it can be
-    interrupted anywhere without having read an entry that it did not count.
-    """
-
-    digest: str
-    last: int = 0
-    spending: Spending = field(default_factory=Spending)
-
-    def after(self, rows: Sequence[Row], handle: str) -> Balance:
-        """Add the rows that follow, and check that none of them was modified."""
-        last, digest, releases = self.last, self.digest, []
-        for row in rows:
-            last, digest = last + 1, digest_of(digest, row)
-            if (row.number, row.digest) != (last, digest):
-                raise ValueError(f"the ledger {handle} is damaged at entry {last}")
-            record, about = parse_text(row.record)
-            releases.append((record, about.part))
-        return Balance(digest, last, self.spending.after(releases))
-
-
 @dataclass(slots=True)
 class _Reading:
-    """A store and the entries read from it; shared by handles with different annotations."""
+    """A store and the entries read from it; shared by handles that state different purposes."""
 
     store: Store
     balance: Balance
@@ -131,9 +99,8 @@ class PrivacyLedger:
     An entry is durable before noise is drawn, and there are no refunds. Entries hold public numbers
     only. Seeded noise is refused: anyone who knows the seed can subtract it. A copy, a pickle and
     the text that ``get_params`` shows for a ledger are further handles on the same account. A file
-    must be on a local disk: locks of network file systems are not reliable. Releases about disjoint
-    parts of the data set need not add up, see `part`. Proof: ``docs/proofs/accounting.md``,
-    sections 9 and 10.
+    must be on a local disk: locks of network file systems are not reliable. Proof:
+    ``docs/proofs/accounting.md``, section 9.
 
     Reports state first what was asked for, at the delta that was asked for, and then the exact
     composition of the same releases, which is usually smaller and decides what is accepted. It is
@@ -180,10 +147,10 @@ class PrivacyLedger:
                 "leave them out to reopen it as it is"
             )
 
-    def _bind(self, store: Store, about: Annotation | None = None) -> None:
+    def _bind(self, store: Store, about: Mapping[str, str] | None = None) -> None:
         """Start reading a store from its beginning."""
         self._reading = _Reading(store, Balance(store.first_digest))
-        self._about = about or Annotation()
+        self._about = dict(about or {})
         self._plan: Plan | None = None
 
     @property
@@ -219,9 +186,9 @@ class PrivacyLedger:
         >>> [entry.purpose for entry in ledger.entries()]
         ['triage model']
         """
-        if purpose is not None:
-            check_text("purpose", purpose)
-        return self._with_annotation(purpose=purpose)
+        if purpose is not None and (not isinstance(purpose, str) or not purpose.strip()):
+            raise ValueError(f"purpose must be a text that is not empty, got {purpose!r}")
+        return self._stating(purpose=purpose)
 
     def for_estimator(self, name: str, plan: Plan | None = None) -> PrivacyLedger:
         """Return a handle whose entries name the class or function that makes a release.
@@ -242,72 +209,16 @@ class PrivacyLedger:
         PrivacyLedger
             A further handle on the same account.
         """
-        other = self._with_annotation(estimator=name)
+        other = self._stating(estimator=name)
         other._plan = plan
         return other
 
-    def part(
-        self, name: str, *, fixed_by: str | None = None, n_records: int | None = None
-    ) -> PrivacyLedger:
-        """Return a handle for releases about one of several disjoint parts of the data set.
-
-        Releases that are charged through it concern the records of this part only. Releases about
-        other parts do not add to it, and releases about the whole data set add to every part.
-
-        Parameters
-        ----------
-        name : str
-            Name of the part; the same name means the same part.
-        fixed_by : str or None, default=None
-            The public fact that determines to which part a record belongs, and that does not change
-            when the record is replaced: the hospital whose table contains it, the year of
-            collection, the position in the table. The number of records of each part is then
-            public, and a fit reads the records of its part. Together, the parts cost the
-            **maximum** over the parts.
-        n_records : int or None, default=None
-            Number of all records (of all persons, if persons are protected), if the cells of a
-            record determine to which part it belongs. A replaced record may then leave one part and
-            enter another. A release about a part must read all `n_records` records, those of other
-            parts as one fixed record or with weight zero, because the number of records of a part
-            is private. Together, the parts cost the sum of the **two** costliest parts.
-
-        Returns
-        -------
-        PrivacyLedger
-            A handle whose `asked`, `spent` and `remaining` refer to the records of this part;
-            `entries`, `summary` and `to_csv` show all.
-
-        Raises
-        ------
-        ValueError
-            Unless exactly one of `fixed_by` and `n_records` is given.
-
-        Notes
-        -----
-        **Privacy.** The ledger cannot see which records a fit reads. The user states here that the
-        parts of one ledger share no record and how records are assigned to them, and the statement
-        appears on the report of the ledger. A ledger refuses parts with different rules and, with
-        `n_records`, a record of a fit to another number of records. If persons are protected, all
-        rows of a person must be in one part. Proof: ``docs/proofs/accounting.md``, section 10.
-
-        Examples
-        --------
-        >>> from dp_halfspace import PrivacyLedger
-        >>> from dp_halfspace.privacy import Pure, PrivacyRecord
-        >>> release = PrivacyRecord(epsilon=0.5, delta=0.0, events=[Pure(0.5)], noise="os")
-        >>> ledger = PrivacyLedger(epsilon=1.0, delta=0.0)
-        >>> for site in ("north", "south", "west"):
-        ...     ledger.part(site, fixed_by="hospital").charge(release)
-        >>> ledger.charge(release)
-        >>> ledger.spent(), [entry.part for entry in ledger.entries()]
-        (1.0, ['north', 'south', 'west', None])
-        """
-        return self._with_annotation(part=Part(name, fixed_by, n_records))
-
-    def _with_annotation(self, **about: Any) -> PrivacyLedger:
+    def _stating(self, **about: str | None) -> PrivacyLedger:
+        """Return a further handle whose entries state a text, or no longer state it."""
         other = PrivacyLedger.__new__(type(self))
-        other._reading, other._about = self._reading, replace(self._about, **about)
-        other._plan = self._plan
+        stated = {**self._about, **about}
+        other._about = {name: text for name, text in stated.items() if text is not None}
+        other._reading, other._plan = self._reading, self._plan
         return other
 
     @property
@@ -347,17 +258,15 @@ class PrivacyLedger:
         ------
         BudgetError
             If the record and all entries together would exceed the cap, if the record lists no
-            release, protects less than the ledger does or has seeded noise, if the part of the
-            handle may share records with another part, or if the ledger cannot be written. Nothing
-            is charged.
+            release, protects less than the ledger does or has seeded noise, or if the ledger cannot
+            be written. Nothing is charged.
         ValueError
             If the file has been damaged, or was replaced by that of another ledger.
         """
         self._check_kind(record)
         with self._store.transaction(writes=True) as transaction:
             balance = self._catch_up(transaction)
-            account = self._account(balance)
-            fits = account.holds(record.events)
+            fits = self._cap.holds([*balance.events, *record.events])
             if fits:
                 time = datetime.now(timezone.utc).isoformat(timespec="microseconds")
                 row = Row(balance.last + 1, time, text_of(record, self._about), "")
@@ -366,8 +275,8 @@ class PrivacyLedger:
         if not fits:
             raise BudgetError(
                 f"this release exceeds the remaining budget of {self.dataset!r}. "
-                f"{describe_refusal(account, record, self._state(account))}"
-                f"{self._advice(account, record.epsilon)}"
+                f"{describe_refusal(self._cap, balance, record)}"
+                f"{self._advice(balance, record.epsilon)}"
             )
         # The entry is durable. A handle that is interrupted before this step reads it like an
         # entry of another handle.
@@ -381,11 +290,9 @@ class PrivacyLedger:
         float
             Each epsilon is the one that was asked for, at the delta that was asked for: three fits
             with epsilon 1 have asked for 3. The exact composition of the same releases, `spent`,
-            is usually smaller and decides what is accepted. With parts, it is that of the records
-            with the largest sum or, for a handle of a part, that of the records of the part.
+            is usually smaller and decides what is accepted.
         """
-        self._current_account()
-        return self._reading.balance.spending.asked(self._about.part)
+        return float(self._current().asked)
 
     def spent(self, delta: float | None = None) -> float:
         """Epsilon of everything charged so far, by exact composition.
@@ -399,12 +306,10 @@ class PrivacyLedger:
         -------
         float
             Rounded up; infinity if nothing is proved at `delta`. With ``adaptive=True`` it is the
-            used part of the cap, and the guarantee is the cap. With parts, it is that of the
-            records with the largest cost or, for a handle of a part, that of the records of the
-            part.
+            used part of the cap, and the guarantee is the cap.
         """
         at = self.delta if delta is None else check_delta(delta)
-        return self._current_account().spent(at)
+        return self._cap.spent(self._current().events, at)
 
     def remaining(self, delta: float | None = None) -> float:
         """Epsilon of the largest single Gaussian release that would still be accepted.
@@ -432,7 +337,7 @@ class PrivacyLedger:
         (3.0, 3.583)
         """
         at = self.delta if delta is None else check_delta(delta)
-        return largest_single(self._current_account(), at)
+        return largest_single(self._cap, self._current(), at)
 
     def remaining_for(self, release: Any, *data: Any, **options: Any) -> float:
         """Epsilon with which a fit to given data would be accepted now.
@@ -477,7 +382,7 @@ class PrivacyLedger:
         >>> _ = model.set_params(epsilon=left).fit(X, y)
         """
         plan: Plan = release._plans(*data, **options) if hasattr(release, "_plans") else release
-        accepts = partial(self._accepts, self._current_account(), plan)
+        accepts = partial(self._accepts, self._current(), plan)
         return largest_epsilon(accepts, self.epsilon)
 
     def entries(self) -> list[LedgerEntry]:
@@ -485,14 +390,7 @@ class PrivacyLedger:
         with self._store.transaction(writes=False) as transaction:
             rows = transaction.rows(0)
         Balance(self._store.first_digest).after(rows, self.handle)
-        found = []
-        for row in rows:
-            record, about = parse_text(row.record)
-            part = None if about.part is None else about.part.name
-            found.append(
-                LedgerEntry(row.number, row.time, record, about.estimator, about.purpose, part)
-            )
-        return found
+        return [entry_of(row) for row in rows]
 
     def to_csv(self, path: str | os.PathLike[str] | None = None) -> str:
         """Return the entries as a table.
@@ -505,19 +403,16 @@ class PrivacyLedger:
     def summary(self) -> str:
         """Text for human readers: the guarantee, the spent and the remaining budget."""
         self.entries()  # which checks every entry again
-        account = self._current_account()
-        state = f"Ledger of {self.dataset!r}: {self._state(account)}"
-        return summarise(account, self._reading.balance.spending, self.adjacency, state)
+        terms = {"dataset": self.dataset, "adjacency": self.adjacency}
+        return summarise(self._cap, self._current(), **terms)
 
     def __repr__(self) -> str:
         try:
-            state = self._state(self._current_account())
+            state = describe_state(self._cap, self._current())
             cap = f"cap epsilon={self.epsilon:g}, delta={self.delta:g}"
         except (BudgetError, ValueError) as error:
             return f"PrivacyLedger({self.handle!r}: not available, {error})"
-        part = self._about.part
-        about = "" if part is None else f", part {part.name!r}"
-        return f"PrivacyLedger({self.handle!r}: {state}; {cap}{about})"
+        return f"PrivacyLedger({self.handle!r}: {state}; {cap})"
 
     def __copy__(self) -> PrivacyLedger:
         """Return this ledger, because there is only one account."""
@@ -528,9 +423,9 @@ class PrivacyLedger:
         return self
 
     def __getstate__(self) -> dict[str, Any]:
-        """Store the handle and its annotation, for pickle and skops."""
+        """Store the handle and what it states, for pickle and skops."""
         account = self._store.first_digest
-        return {"handle": self.handle, "account": account, "about": self._about.to_dict()}
+        return {"handle": self.handle, "account": account, "about": self._about}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         """Find the account again; a model whose ledger is lost still predicts."""
@@ -546,7 +441,7 @@ class PrivacyLedger:
             elif not isinstance(found, LostStore):
                 reason = f"the file of the ledger {handle} was replaced by another ledger"
                 store = LostStore(handle, account, reason)
-        self._bind(store, Annotation.from_dict(state["about"]))
+        self._bind(store, known_facts(state["about"]))
 
     def _check_kind(self, record: PrivacyRecord) -> None:
         """Refuse a record without releases, with seeded noise, or with a weaker adjacency."""
@@ -568,19 +463,8 @@ class PrivacyLedger:
                 f"a release with adjacency {record.adjacency!r} does not protect "
                 f"{unprotected}, which this ledger protects ({self.adjacency!r})"
             )
-        part = self._about.part
-        if part is None or part.n_records is None:
-            return
-        n_read = dict(record.public).get("n_samples")
-        if n_read != part.n_records:
-            raise BudgetError(
-                f"the cells of a record decide whether it belongs to the part {part.name!r}, so a "
-                f"release about it must read all n_records={part.n_records} records, and this one "
-                f"states n_samples={n_read!r}. Give it all records, those of other parts with "
-                "weight zero, or state the public fact that divides the data set (fixed_by)"
-            )
 
-    def _accepts(self, account: Account, plan: Plan, epsilon: float) -> bool | None:
+    def _accepts(self, balance: Balance, plan: Plan, epsilon: float) -> bool | None:
         """Whether a planned release would be accepted; None if epsilon is too small for one."""
         try:
             record = plan(epsilon)
@@ -588,34 +472,27 @@ class PrivacyLedger:
             return None
         with suppress(BudgetError):
             self._check_kind(record)
-            return account.holds(record.events)
+            return self._cap.holds([*balance.events, *record.events])
         return False
 
-    def _advice(self, account: Account, refused: float) -> str:
+    def _advice(self, balance: Balance, refused: float) -> str:
         """Name an accepted epsilon of the release that is charged, if its plan is known."""
         if self._plan is None:
             return ""
-        left = largest_epsilon(partial(self._accepts, account, self._plan), refused)
+        left = largest_epsilon(partial(self._accepts, balance, self._plan), refused)
         if not left:
             return ". None of the smaller epsilons that were tried is accepted for it"
-        accepted = describe_accepted(account, self._plan(left))
+        accepted = describe_accepted(self._cap, balance, self._plan(left))
         return f". The same release is accepted with {accepted}"
 
+    @property
     def _cap(self) -> Cap:
         return Cap(self.epsilon, self.delta, self.adaptive)
 
-    def _state(self, account: Account) -> str:
-        balance = self._reading.balance
-        return describe_state(account, balance.spending, balance.last, self._about.part)
-
-    def _current_account(self) -> Account:
-        """Return the cap and the charges so far, after reading new entries."""
+    def _current(self) -> Balance:
+        """Return the sum of the charges so far, after reading new entries."""
         with self._store.transaction(writes=False) as transaction:
-            return self._account(self._catch_up(transaction))
-
-    def _account(self, balance: Balance) -> Account:
-        """Return the cap and all releases that a record of this handle may have taken part in."""
-        return Account(self._cap(), balance.spending.cases(self._about.part))
+            return self._catch_up(transaction)
 
     def _catch_up(self, transaction: Transaction) -> Balance:
         """Read the entries that have been added, and check that none was modified."""
@@ -634,7 +511,7 @@ class PrivacyLedger:
 def describe_left(ledger: PrivacyLedger, plan: Plan) -> str:
     """Describe the epsilon with which a planned release is accepted; empty if none is found."""
     left = ledger.remaining_for(plan)
-    return describe_accepted(ledger._current_account(), plan(left)) if left else ""
+    return describe_accepted(ledger._cap, ledger._current(), plan(left)) if left else ""
 
 
 def write_text(text: str, path: str | os.PathLike[str] | None) -> str:

@@ -13,47 +13,46 @@ from collections.abc import Sequence
 
 from dp_halfspace._html import csv_cell
 from dp_halfspace.ledger.advice import largest_epsilon
-from dp_halfspace.ledger.cap import Account
-from dp_halfspace.ledger.entries import LedgerEntry, Part
-from dp_halfspace.ledger.spending import Spending
-from dp_halfspace.privacy.events import Gaussian, Pure
+from dp_halfspace.ledger.cap import Cap
+from dp_halfspace.ledger.entries import Balance, LedgerEntry
+from dp_halfspace.privacy.events import Event, Gaussian, Pure
 from dp_halfspace.privacy.profiles import gdp_mu
 from dp_halfspace.privacy.record import NEIGHBOURS, PrivacyRecord, rounded_text
 
-_STATED = ("number", "time", "estimator", "purpose", "part")
-_CSV_HEADER = (*_STATED, "epsilon", "delta", "noise", "events")
+_STATED = ("number", "time", "estimator", "purpose")
 
 
-def describe_state(account: Account, spending: Spending, n_entries: int, part: Part | None) -> str:
+def describe_state(cap: Cap, balance: Balance) -> str:
     """Describe what was asked for, and what the same releases cost together."""
-    if not n_entries:
+    count = balance.last
+    if not count:
         return "no entry yet"
-    cap, ends = account.cap, [f"{end(spending.deltas):.3g}" for end in (min, max)]
+    ends = [f"{end(balance.deltas):.3g}" for end in (min, max)]
     at = f"delta {ends[0]}" if ends[0] == ends[1] else f"deltas from {ends[0]} to {ends[1]}"
     rule = "the rule of an adaptive ledger" if cap.adaptive else "exact composition"
     return (
-        f"{n_entries} {'entry' if n_entries == 1 else 'entries'}, epsilon "
-        f"{rounded_text(spending.asked(part))} of {cap.epsilon:g} asked for at {at}. By {rule}, "
-        f"{_describe_spent(account)} is spent, which decides what is accepted"
+        f"{count} {'entry' if count == 1 else 'entries'}, epsilon "
+        f"{rounded_text(float(balance.asked))} of {cap.epsilon:g} asked for at {at}. By {rule}, "
+        f"{_describe_spent(cap, balance.events)} is spent, which decides what is accepted"
     )
 
 
-def describe_accepted(account: Account, record: PrivacyRecord) -> str:
+def describe_accepted(cap: Cap, balance: Balance, record: PrivacyRecord) -> str:
     """Describe the epsilon of an accepted release, and how the total budget is kept with it."""
     return (
         f"epsilon {record.epsilon:g} at delta {record.delta:.3g}: "
-        f"{_describe_spent(account, record)} would then be spent"
+        f"{_describe_spent(cap, [*balance.events, *record.events])} would then be spent"
     )
 
 
-def describe_refusal(account: Account, record: PrivacyRecord, state: str) -> str:
+def describe_refusal(cap: Cap, balance: Balance, record: PrivacyRecord) -> str:
     """Say what is asked for, what was before, and what both together would cost."""
     asked = f"epsilon {rounded_text(record.epsilon)} at delta {record.delta:.3g}"
     text = (
-        f"The release asks for {asked}. Before it: {state}. With it, "
-        f"{_describe_spent(account, record)} would be spent"
+        f"The release asks for {asked}. Before it: {describe_state(cap, balance)}. With it, "
+        f"{_describe_spent(cap, [*balance.events, *record.events])} would be spent"
     )
-    if account.cap.adaptive:
+    if cap.adaptive:
         text += (
             ". An adaptive ledger accepts Gaussian and pure DP releases only, and counts both "
             "together as Gaussian noise that covers them"
@@ -61,47 +60,48 @@ def describe_refusal(account: Account, record: PrivacyRecord, state: str) -> str
     return text
 
 
-def _describe_spent(account: Account, record: PrivacyRecord | None = None) -> str:
-    """Describe what all entries cost, with one more release, at the delta of the total budget."""
-    cap = account.cap
-    spent = account.spent(cap.delta, () if record is None else record.events)
-    return f"epsilon {rounded_text(spent)} of {cap.epsilon:g} at delta {cap.delta:g}"
+def _describe_spent(cap: Cap, events: Sequence[Event]) -> str:
+    """Describe what releases cost together, at the delta of the total budget."""
+    spent = rounded_text(cap.spent(events, cap.delta))
+    return f"epsilon {spent} of {cap.epsilon:g} at delta {cap.delta:g}"
 
 
-def summarise(account: Account, spending: Spending, adjacency: str, state: str) -> str:
+def summarise(cap: Cap, balance: Balance, *, dataset: str, adjacency: str) -> str:
     """Return a text with the state of a ledger, its guarantee, and what is left."""
-    cap = account.cap
     is_free = cap.adaptive or cap.delta == 0.0
     condition = "" if is_free else ", if their budgets did not depend on earlier results"
     kinds = {"one more pure DP release": 0.0}
     if cap.delta > 0.0:
         kinds[f"or one more Gaussian release at delta {cap.delta:g}"] = cap.delta
+    left = {kind: largest_single(cap, balance, delta) for kind, delta in kinds.items()}
     return "\n".join(
         [
-            f"{state}.",
+            f"Ledger of {dataset!r}: {describe_state(cap, balance)}.",
             f"Promise: All releases from this data set that are charged here are together "
             f"({cap.epsilon:g}, {cap.delta:g})-differentially private{condition}; "
-            f"{NEIGHBOURS[adjacency]}.{spending.describe_parts()}",
+            f"{NEIGHBOURS[adjacency]}.",
             "Left:",
-            *(f"  - {kind}: epsilon {largest_single(account, at):g}" for kind, at in kinds.items()),
+            *(f"  - {kind}: epsilon {epsilon:g}" for kind, epsilon in left.items()),
         ]
     )
 
 
-def largest_single(account: Account, delta: float) -> float:
+def largest_single(cap: Cap, balance: Balance, delta: float) -> float:
     """Return epsilon of the largest Gaussian release, for delta = 0 pure one, that is accepted."""
+    spent = balance.events
 
     def accepts(epsilon: float) -> bool:
-        return account.holds([Gaussian(gdp_mu(epsilon, delta)) if delta > 0.0 else Pure(epsilon)])
+        event = Gaussian(gdp_mu(epsilon, delta)) if delta > 0.0 else Pure(epsilon)
+        return cap.holds([*spent, event])
 
-    return largest_epsilon(accepts, account.cap.epsilon)
+    return largest_epsilon(accepts, cap.epsilon)
 
 
 def table_of(entries: Sequence[LedgerEntry]) -> str:
     """Return entries as a table in CSV."""
     out = io.StringIO()
     lines = csv.writer(out, lineterminator="\n")
-    lines.writerow(_CSV_HEADER)
+    lines.writerow((*_STATED, "epsilon", "delta", "noise", "events"))
     for entry in entries:
         record, stated = entry.record, (getattr(entry, name) for name in _STATED)
         events = "; ".join(event.describe() for event in record.events)

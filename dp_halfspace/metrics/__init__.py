@@ -5,14 +5,12 @@ from typing import TYPE_CHECKING
 from dp_halfspace._lazy import lazy_names
 
 if TYPE_CHECKING:
-    from dp_halfspace.metrics._held_out import PrivateGroupScore as PrivateGroupScore
     from dp_halfspace.metrics._table import METRICS as METRICS
     from dp_halfspace.metrics._table import Metric as Metric
     from dp_halfspace.metrics.score import PrivateScore as PrivateScore
     from dp_halfspace.metrics.score import private_score as private_score
 
 _HOMES = {
-    "dp_halfspace.metrics._held_out": ("PrivateGroupScore",),
     "dp_halfspace.metrics._table": ("METRICS", "Metric"),
     "dp_halfspace.metrics.score": ("PrivateScore", "private_score"),
 }

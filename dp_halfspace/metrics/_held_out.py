@@ -1,4 +1,4 @@
-"""Validated held-out records, the model outputs for them, and scores by group.
+"""Validated held-out records, the model outputs for them, and groups of records.
 
 A record is in one group, so one noisy table of confusions for each group has the sensitivity of one
 table, for any number of groups (``docs/proofs/metrics.md``, sections 1 and 5).
@@ -6,10 +6,8 @@ table, for any number of groups (``docs/proofs/metrics.md``, sections 1 and 5).
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
-from itertools import combinations
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -20,7 +18,7 @@ from dp_halfspace._sklearn_compat import rows_of
 from dp_halfspace.data.cells import category_of, spellings
 from dp_halfspace.data.chunked_data import labelled_chunks, without_ledger_and_seed
 from dp_halfspace.data.chunks import Chunks, apply_to_chunks, kept
-from dp_halfspace.data.frame import column_of, read_frame
+from dp_halfspace.data.frame import column_of
 from dp_halfspace.data.owners import sort_by_person
 from dp_halfspace.data.people import People
 from dp_halfspace.data.sparse_rows import checked_csr
@@ -32,15 +30,6 @@ from dp_halfspace.data.validation import (
     is_missing,
     refuse_foreign_arrays,
 )
-from dp_halfspace.metrics._intervals import (
-    OUT_OF_NOISE,
-    UNKNOWN_WIDTH,
-    Estimate,
-    Released,
-    within_range,
-)
-from dp_halfspace.metrics._table import METRICS
-from dp_halfspace.privacy.record import PrivacyRecord
 
 _MODEL_FAILED = (
     "the model failed for these records. Its message is not shown, because it may quote them. Call "
@@ -130,103 +119,14 @@ def held_out(model: Any, X: Any, y: ArrayLike, groups: Any) -> HeldOut:
     return HeldOut(X, codes, classes, people, order)
 
 
-# Name of the group of all records with a value outside the public list.
-OTHER = "other"
-
-
-@dataclass(frozen=True, eq=False)
-class PrivateGroupScore:
-    """Private scores of groups of records; made by :func:`private_score` with `by`.
-
-    Attributes
-    ----------
-    metric : str
-        Name of the metric.
-    groups : tuple
-        The public values, followed by ``"other"``.
-    value : ndarray of shape (n_groups,)
-        The estimate for every group.
-    interval : tuple (low, high) of ndarray of shape (n_groups,)
-        95 % interval of each group separately, covering sampling and noise; [0, 1] for the group
-        ``"other"`` if its noisy size is at most three standard deviations, so that it may have no
-        records.
-    gap : ndarray of shape (n_groups, n_groups)
-        Value of the group of the row minus the value of the group of the column.
-    gap_interval : tuple (low, high) of ndarray of shape (n_groups, n_groups)
-        Simultaneous intervals: they contain the gaps of all pairs of groups in 95 % of all samples
-        and draws of the noise.
-    confusion : ndarray of shape (n_groups, n_classes, n_classes)
-        Noisy counts of records, with true labels by rows.
-    privacy_ : PrivacyRecord
-        The guarantee of the release, for all metrics of one call together.
-    classes : ndarray of shape (n_classes,)
-        The public label set, sorted.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from dp_halfspace.metrics import private_score
-    >>> class Rule:
-    ...     classes_ = np.array([0, 1])
-    ...     def predict(self, X):
-    ...         return (X[:, 0] > 0).astype(int)
-    >>> X = np.linspace(-1.0, 1.0, 2000)[:, None]
-    >>> ward = np.where(X[:, 0] > 0, "north", "south")
-    >>> scores = private_score(
-    ...     Rule(), X, X[:, 0] > 0.5, by=ward, by_values=["north", "south"], epsilon=float("inf")
-    ... )
-    >>> dict(zip(scores.groups[:2], scores.value.round(2).tolist()))
-    {'north': 0.5, 'south': 1.0}
-    """
-
-    metric: str
-    groups: tuple[Any, ...]
-    value: NDArray[np.float64]
-    interval: tuple[NDArray[np.float64], NDArray[np.float64]]
-    gap: NDArray[np.float64] = field(repr=False)
-    gap_interval: tuple[NDArray[np.float64], NDArray[np.float64]] = field(repr=False)
-    confusion: NDArray[np.float64] = field(repr=False)
-    privacy_: PrivacyRecord
-    classes: NDArray[Any] = field(repr=False)
-
-    def rows(self) -> list[tuple[str, str, str]]:
-        """Return name, value and interval of every group, as texts for a table."""
-        return [
-            (f"{self.metric}, {name}", f"{value:.3f}", f"{low:.3f} to {high:.3f}")
-            for name, value, low, high in zip(self.groups, self.value, *self.interval, strict=True)
-        ]
-
-    def __str__(self) -> str:
-        """Describe the score of every group, and list the gaps whose intervals exclude zero."""
-        low, high = self.interval
-        lines = [f"{self.metric} by group, each with a 95 % interval:"]
-        for name, value, start, end in zip(self.groups, self.value, low, high, strict=True):
-            unknown = start <= 0.0 and end >= 1.0
-            note = " (uninformative: every value is possible)" if unknown else ""
-            lines.append(f"  {name}: {value:.3f}, {start:.3f} to {end:.3f}{note}")
-        found = []
-        for i, j in combinations(range(len(self.groups)), 2):
-            least, most = (float(end[i, j]) for end in self.gap_interval)
-            if least > 0.0 or most < 0.0:
-                pair = f"{self.groups[i]} minus {self.groups[j]}"
-                found.append(f"  {pair}: {self.gap[i, j]:.3f}, {least:.3f} to {most:.3f}")
-        if found:
-            lines += ["Gaps that are not zero (95 % for all pairs at once):", *found]
-        else:
-            lines.append("No gap between two groups is significantly different from zero.")
-        return "\n".join(lines)
-
-
 def group_codes(
-    by: Any, by_values: Sequence[Any], X: Any, n_rows: int, *, hides_rows: bool
+    by: Any, by_values: Sequence[Any], n_rows: int, *, hides_rows: bool
 ) -> NDArray[np.intp]:
     """Return the number of the group of each record; values that are not listed are in the last.
 
     Values are compared by their canonical texts. A single text in a column of a file turns all
     numbers of the column into texts, and this must not change the groups of the other records.
     """
-    if isinstance(by, str):
-        by = _named_column(by, X)
     refuse_foreign_arrays("by", by)
     listed = [None if is_missing(value) else category_of(value) for value in by_values]
     categories = tuple(value for value in listed if value is not None)
@@ -235,7 +135,7 @@ def group_codes(
     if len(set(categories)) < len(categories):
         raise ValueError("by_values must not list a value twice; 1 and '1' are one value")
     rule = "by must be one-dimensional: the group of each record"
-    if isinstance(by, bytes) or getattr(by, "ndim", 1) != 1 or not hasattr(by, "__len__"):
+    if isinstance(by, str | bytes) or getattr(by, "ndim", 1) != 1 or not hasattr(by, "__len__"):
         raise ValueError(rule)
     if len(by) != n_rows:
         found = "" if hides_rows else f", got {len(by)} and {n_rows}"
@@ -243,58 +143,3 @@ def group_codes(
     number = spellings(categories)
     column = column_of("by", by)
     return column.read(lambda cell: number.get(category_of(cell) or "", len(listed)), dtype=np.intp)
-
-
-def _named_column(name: str, X: Any) -> Any:
-    """Return a column of a table of any library by its name."""
-    if hasattr(X, "iloc") or hasattr(X, "column_names") or hasattr(X, "to_arrow"):
-        frame = read_frame(X)
-        if name in frame.names:
-            return frame.columns[frame.names.index(name)]
-    raise ValueError(f"by={name!r} is not a column of X: give the group of each record instead")
-
-
-def group_score(
-    name: str,
-    released: Released,
-    record: PrivacyRecord,
-    by_values: Sequence[Any],
-    classes: NDArray[Any],
-) -> PrivateGroupScore:
-    """Estimate a metric in every group, and the gaps of all pairs."""
-    in_group = METRICS[name].in_group
-    assert in_group is not None, "checked before anything was charged"
-    value, low, high = within_range(in_group(released))
-    # The group of values that are not listed is often empty, and then has no score.
-    others = released.counts[-1]
-    if others.sum() <= OUT_OF_NOISE * math.sqrt(others.size * released.variance):
-        low[-1], high[-1] = 0.0, 1.0
-    gap, pairs = np.subtract.outer(value, value), list(combinations(value, 2))
-    groups = (*by_values, OTHER)
-    return PrivateGroupScore(
-        name,
-        groups,
-        value,
-        (low, high),
-        gap,
-        _gap_interval(gap, in_group(released.at_once(len(pairs)))),
-        released.counts,
-        record,
-        classes,
-    )
-
-
-def _gap_interval(
-    gap: NDArray[np.float64], estimate: Estimate
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return intervals of all gaps, from estimates of the groups.
-
-    Standard deviations of independent estimates add up in squares, before they are cut at the range
-    of the score. Where almost nothing is known about a group, every gap is possible.
-    """
-    center, low, high = estimate
-    least = gap - np.hypot.outer(center - low, high - center)
-    most = gap + np.hypot.outer(high - center, center - low)
-    is_known = np.logical_and.outer(high - low < UNKNOWN_WIDTH, high - low < UNKNOWN_WIDTH)
-    least, most = np.where(is_known, least, -1.0), np.where(is_known, most, 1.0)
-    return np.clip(least, -1.0, 1.0), np.clip(most, -1.0, 1.0)

@@ -23,8 +23,6 @@ from dp_halfspace.rows.blocks import FloatArray
 # Value, lower end and upper end. Noise may take each out of the range of the metric, and deviations
 # of several estimates are combined before `within_range` cuts them.
 Estimate = tuple[Any, Any, Any]
-# The two coordinates of the points of a curve, and their thresholds.
-Curve = tuple[FloatArray, FloatArray, FloatArray]
 
 # Share of a normal distribution within the limit: 95 %, and one more for what is approximate.
 _INSIDE = 0.96
@@ -34,7 +32,7 @@ OUT_OF_NOISE = 3.0
 # Standard deviations that the noisy count of the records above a threshold must exceed.
 _SEEN = 2.0
 # An estimate with a wider interval, before it is cut at the range, is taken for unknown.
-UNKNOWN_WIDTH = 1.0
+_UNKNOWN_WIDTH = 1.0
 # Ends are sought so far beyond the range [0, 1], and found to 1e-7.
 _BEYOND = 0.5
 _HALVINGS = 24
@@ -203,8 +201,11 @@ def counts_of_records(released: Released) -> Estimate:
     return value, low, high
 
 
-def mean_loss(released: Released) -> Estimate:
-    """Estimate the mean of losses in [0, 1] from their sum and from a sum for their variance."""
+def mean_log_loss(released: Released) -> Estimate:
+    """Estimate the mean of log losses from their sum and from a sum for their variance.
+
+    Both are those of the losses over the largest one, in [0, 1].
+    """
     losses, n = released.divided_by(SCALE), released.n
     total, inner = losses.counts[..., 0], losses.counts[..., 1]
     noise, mean = np.array([losses.variance]), np.clip(total / n, 0.0, 1.0)
@@ -216,12 +217,7 @@ def mean_loss(released: Released) -> Estimate:
         part = np.minimum(p / np.maximum(mean, _SMALLEST_VARIANCE), 1.0)
         return _limit(n * p * (1.0 - p) - part * inner, noise, losses)
 
-    return _invert(total, float(n), deviation)
-
-
-def mean_log_loss(released: Released) -> Estimate:
-    """Estimate the mean of log losses, as that of losses in [0, 1]."""
-    value, low, high = (LARGEST_LOG_LOSS * part for part in mean_loss(released))
+    value, low, high = (LARGEST_LOG_LOSS * part for part in _invert(total, float(n), deviation))
     return value, low, high
 
 
@@ -272,7 +268,7 @@ def _mean_of_rows(released: Released, own: FloatArray) -> Estimate:
     center, *ends = _by_row(released, own)
     # An unknown row balances no error of the others, so that each of them has to be covered.
     _, *careful = _by_row(released.at_once(k), own)
-    is_known = ends[1] - ends[0] < UNKNOWN_WIDTH
+    is_known = ends[1] - ends[0] < _UNKNOWN_WIDTH
     low, high = np.where(is_known.all(axis=-1, keepdims=True), ends, careful)
     # Standard deviations of independent estimates add up in squares, separately on each side. An
     # estimate that noise takes out of the range is not cut: its error is part of the sum.
@@ -361,21 +357,3 @@ def area_under_curve(released: Released) -> Estimate:
     pairs = np.where((sizes > 0.0).all(axis=-1), sizes.prod(axis=-1), 0.0)
     ordered = np.clip(((positive @ above) * negative).sum(axis=-1), 0.0, pairs)
     return _invert(ordered, pairs, _limit_at_fit(released.flat, slopes_at), beyond=0.0)
-
-
-def precision_recall_curve(counts: FloatArray, borders: FloatArray) -> Curve:
-    """Return precision and recall from the highest threshold down; recall rises."""
-    false, above = np.maximum.accumulate(
-        np.maximum(np.cumsum(counts[:, ::-1], axis=1), 0.0), axis=1
-    )
-    precision = above / np.maximum(above + false, 1.0)
-    return precision, above / max(above[-1], 1.0), np.array([*borders[::-1], -np.inf])
-
-
-def roc_curve(counts: FloatArray, borders: FloatArray) -> Curve:
-    """Return false and true positive rates from the highest threshold down, both rising."""
-    rates = np.cumsum(counts[:, ::-1], axis=1) / np.maximum(counts.sum(axis=1, keepdims=True), 1.0)
-    rising = np.maximum.accumulate(np.clip(rates, 0.0, 1.0), axis=1)
-    rising[:, -1] = 1.0
-    fpr, tpr = np.column_stack([np.zeros(2), rising])
-    return fpr, tpr, np.array([np.inf, *borders[::-1], -np.inf])

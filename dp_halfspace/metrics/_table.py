@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 
 from dp_halfspace.metrics import _intervals as intervals
 from dp_halfspace.metrics import _tallies as tallies
-from dp_halfspace.rows.blocks import FloatArray
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,8 +35,6 @@ class Metric:
         Whether there must be two classes.
     has_cells : bool
         Whether scores are counted in cells, whose borders are public or released first.
-    curve : callable or None
-        The points of the curve and their thresholds, from the counts and the borders.
     by_class : callable or None
         The counts with one row for each class, if the release contains them: the share of the
         majority class follows from them.
@@ -54,7 +51,6 @@ class Metric:
     methods: tuple[str, ...] = ("predict",)
     is_binary: bool = False
     has_cells: bool = False
-    curve: Callable[[FloatArray, FloatArray], intervals.Curve] | None = None
     by_class: Callable[[intervals.Released], intervals.Released] | None = None
     in_group: Callable[[intervals.Released], intervals.Estimate] | None = None
     largest: float = 1.0
@@ -77,10 +73,7 @@ def _of_confusions(estimate: Callable[[intervals.Released], intervals.Estimate])
     )
 
 
-def _of_scores(
-    estimate: Callable[[intervals.Released], intervals.Estimate],
-    curve: Callable[[FloatArray, FloatArray], intervals.Curve],
-) -> Metric:
+def _of_scores(estimate: Callable[[intervals.Released], intervals.Estimate]) -> Metric:
     """Return a metric of two classes that is a function of the counts of scores in cells."""
     return Metric(
         _TWO_CELLS,
@@ -90,24 +83,7 @@ def _of_scores(
         methods=("predict_proba", "decision_function"),
         is_binary=True,
         has_cells=True,
-        curve=curve,
         by_class=intervals.classes_by_rows,
-    )
-
-
-def _of_losses(
-    estimate: Callable[[intervals.Released], intervals.Estimate],
-    outcome: Callable[..., NDArray[Any]],
-    largest: float = 1.0,
-) -> Metric:
-    """Return the mean of a loss of the probabilities."""
-    return Metric(
-        (tallies.SCALE, float(tallies.SCALE)),
-        tallies.sum_losses,
-        estimate,
-        outcome=outcome,
-        methods=("predict_proba",),
-        largest=largest,
     )
 
 
@@ -121,7 +97,7 @@ METRICS: dict[str, Metric] = {
         by_class=intervals.classes_beside,
         in_group=intervals.accuracy_in_table,
     ),
-    "average_precision": _of_scores(intervals.average_precision, intervals.precision_recall_curve),
+    "average_precision": _of_scores(intervals.average_precision),
     "balanced_accuracy": Metric(
         _TWO_CELLS,
         tallies.count_right_by_class,
@@ -129,7 +105,6 @@ METRICS: dict[str, Metric] = {
         by_class=intervals.classes_by_rows,
         in_group=intervals.mean_recall_in_table,
     ),
-    "brier": _of_losses(intervals.mean_loss, tallies.losses_of),
     "confusion_matrix": Metric(
         _TWO_CELLS,
         tallies.count_confusions,
@@ -138,10 +113,15 @@ METRICS: dict[str, Metric] = {
         largest=math.inf,
     ),
     "f1": _of_confusions(intervals.f1),
-    "log_loss": _of_losses(
-        intervals.mean_log_loss, tallies.log_losses_of, tallies.LARGEST_LOG_LOSS
+    "log_loss": Metric(
+        (tallies.SCALE, float(tallies.SCALE)),
+        tallies.sum_losses,
+        intervals.mean_log_loss,
+        outcome=tallies.log_losses_of,
+        methods=("predict_proba",),
+        largest=tallies.LARGEST_LOG_LOSS,
     ),
     "precision": _of_confusions(intervals.precision),
     "recall": _of_confusions(intervals.recall),
-    "roc_auc": _of_scores(intervals.area_under_curve, intervals.roc_curve),
+    "roc_auc": _of_scores(intervals.area_under_curve),
 }

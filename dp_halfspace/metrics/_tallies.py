@@ -11,13 +11,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 from scipy.special import expit
 
 from dp_halfspace.data.people import People
 from dp_halfspace.rows.blocks import FloatArray
 
-# Losses of the Brier score, and log losses over the largest one, are multiples of 1 / SCALE.
+# Log losses over the largest one are multiples of 1 / SCALE.
 SCALE = 2**16
 # Log losses are clipped at this, in nats: a probability of .0067.
 LARGEST_LOG_LOSS = 5.0
@@ -54,14 +54,6 @@ class Cells:
 def score_borders(model: Any) -> FloatArray | None:
     """Return the public borders of the cells of scores; None if they are to be learnt."""
     return HALF_LOG_ODDS if hasattr(model, "predict_proba") else None
-
-
-def checked_borders(given: ArrayLike) -> FloatArray:
-    """Check borders that the user states."""
-    borders = np.asarray(given, dtype=np.float64)
-    if borders.ndim != 1 or not borders.size or not (np.diff(borders) > 0).all():
-        raise ValueError("thresholds must be None or an increasing list of public numbers")
-    return borders
 
 
 def between_places(values: NDArray[np.float64], people: People | None) -> NDArray[np.float64]:
@@ -120,17 +112,6 @@ def scores_of(
     return np.nan_to_num(scores if is_sorted else -scores)
 
 
-def losses_of(
-    model: Any, X: Any, codes: NDArray[np.intp], classes: NDArray[Any]
-) -> NDArray[np.int64]:
-    """Return half the squared distance of the probabilities from the truth, in units of 1/SCALE."""
-    probabilities = _probabilities(model, X, codes, classes)
-    probabilities[np.arange(len(codes)), codes] -= 1.0
-    loss = np.nan_to_num(0.5 * (probabilities**2).sum(axis=1), nan=1.0)
-    whole: NDArray[np.int64] = np.rint(SCALE * np.clip(loss, 0.0, 1.0)).astype(np.int64)
-    return whole
-
-
 def log_losses_of(
     model: Any, X: Any, codes: NDArray[np.intp], classes: NDArray[Any]
 ) -> NDArray[np.int64]:
@@ -181,14 +162,9 @@ def _coded_labels(
     It counts as the class after that of the record. An exception would reveal something about the
     record.
     """
-    if labels.dtype.kind == classes.dtype.kind and labels.dtype.kind in "biufUS":
-        found = np.minimum(np.searchsorted(classes, labels), len(classes) - 1)
-        is_class = classes[found] == labels
-    else:
-        positions = {label: code for code, label in enumerate(classes.tolist())}
-        found = np.array([_position(label, positions) for label in labels.tolist()], dtype=np.intp)
-        is_class = found >= 0
-    return np.where(is_class, found, (codes + 1) % len(classes))
+    positions = {label: code for code, label in enumerate(classes.tolist())}
+    found = np.array([_position(label, positions) for label in labels.tolist()], dtype=np.intp)
+    return np.where(found >= 0, found, (codes + 1) % len(classes))
 
 
 def _position(label: Any, positions: dict[Any, int]) -> int:

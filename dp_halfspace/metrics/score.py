@@ -21,11 +21,16 @@ from dp_halfspace.data.chunks import Chunks, sum_over_chunks
 from dp_halfspace.metrics._held_out import (
     HeldOut,
     group_codes,
-    group_score,
     held_out,
     known_classes,
 )
-from dp_halfspace.metrics._intervals import Estimate, Released, majority_share, within_range
+from dp_halfspace.metrics._intervals import (
+    OUT_OF_NOISE,
+    Estimate,
+    Released,
+    majority_share,
+    within_range,
+)
 from dp_halfspace.metrics._table import ALIASES, METRICS, Metric
 from dp_halfspace.metrics._tallies import (
     PLACES,
@@ -68,27 +73,26 @@ class PrivateScore:
     ----------
     metric : str
         Name of the metric.
-    value : float or ndarray of shape (n_classes, n_classes)
+    value : float, or ndarray of shape (n_groups,) or (n_classes, n_classes)
         The estimate. For a confusion matrix, noisy counts between 0 and n with true labels by rows.
     interval : tuple (low, high)
         95 % confidence interval for the score on fresh records, which covers sampling and noise;
         for ``"roc_auc"`` and ``"average_precision"`` that of scores rounded to the thresholds.
         For a confusion matrix two arrays, with a separate interval of every entry, for n fresh
-        records.
+        records; for groups, of every group, and [0, 1] for the group ``"other"`` if its noisy size
+        is at most three standard deviations, so that it may have no records.
     privacy_ : PrivacyRecord
         The guarantee of the release, for all metrics of one call together.
     classes : ndarray of shape (n_classes,)
         The public label set, sorted.
-    curve : tuple of two arrays, or None
-        For ``metric="roc_auc"`` (fpr, tpr) at the public thresholds, from (0, 0) to (1, 1). For
-        ``"average_precision"`` (precision, recall), recall rising.
-    thresholds : ndarray or None
-        For ``"roc_auc"`` and ``"average_precision"`` the threshold of every point of the curve:
-        scores of at least this are positive. The first one of ``"roc_auc"`` is infinite.
     majority : tuple (share, low, high), or None
         Share of the majority class with a 95 % interval, from the same noisy counts. It is the
-        accuracy of a model that always predicts this class. None for ``"brier"`` and
-        ``"log_loss"``, which count no classes.
+        accuracy of a model that always predicts this class. None for ``"log_loss"``, which counts
+        no classes, and for groups.
+    groups : tuple or None
+        The public values of `by`, followed by ``"other"``.
+    confusion : ndarray of shape (n_groups, n_classes, n_classes), or None
+        Noisy counts of the records of every group, with true labels by rows.
 
     Examples
     --------
@@ -108,9 +112,9 @@ class PrivateScore:
     interval: tuple[Any, Any]
     privacy_: PrivacyRecord
     classes: NDArray[Any] = field(repr=False)
-    curve: tuple[NDArray[np.float64], NDArray[np.float64]] | None = field(repr=False)
-    thresholds: NDArray[np.float64] | None = field(repr=False, default=None)
     majority: tuple[float, float, float] | None = field(repr=False, default=None)
+    groups: tuple[Any, ...] | None = None
+    confusion: NDArray[np.float64] | None = field(repr=False, default=None)
 
     @property
     def is_uninformative(self) -> bool:
@@ -124,7 +128,9 @@ class PrivateScore:
     def rows(self) -> list[tuple[str, str, str]]:
         """Return name, value and interval of every number, as texts for a table."""
         names, digits = [self.metric], 3
-        if np.ndim(self.value):
+        if self.groups is not None:
+            names = [f"{self.metric}, {name}" for name in self.groups]
+        elif np.ndim(self.value):
             labels, digits = self.classes, 0
             names = [f"{true}, predicted {said}" for true in labels for said in labels]
         parts = (np.ravel(part).tolist() for part in (self.value, *self.interval))
@@ -165,16 +171,16 @@ class PrivateScore:
         if set(data) != expected or data["metric"] not in METRICS:
             raise ValueError(f"a score has a known metric, and the fields {sorted(expected)}")
         low, high = (_to_numbers(end) for end in data["interval"])
-        curve, thresholds, share = data["curve"], data["thresholds"], data["majority"]
+        share, groups, confusion = data["majority"], data["groups"], data["confusion"]
         found = cls(
             data["metric"],
             _to_numbers(data["value"]),
             (low, high),
             PrivacyRecord.from_dict(data["privacy_"]),
             np.asarray(data["classes"]),
-            None if curve is None else (_to_numbers(curve[0]), _to_numbers(curve[1])),
-            None if thresholds is None else _to_numbers(thresholds),
             None if share is None else (float(share[0]), float(share[1]), float(share[2])),
+            None if groups is None else tuple(groups),
+            None if confusion is None else _to_numbers(confusion),
         )
         if found.classes.ndim != 1 or not found.rows():
             raise ValueError("a score has a list of classes, and a number")
@@ -231,9 +237,9 @@ def private_score(
     ----------
     model : fitted classifier
         Model with ``classes_`` and ``predict``; for ``"roc_auc"`` and ``"average_precision"`` with
-        ``predict_proba`` or ``decision_function``, for ``"brier"`` and ``"log_loss"`` with
-        ``predict_proba``. It may be a pipeline. ``classes_`` may be in any order. A predicted label
-        that is not in ``classes_`` counts as a wrong prediction.
+        ``predict_proba`` or ``decision_function``, for ``"log_loss"`` with ``predict_proba``. It
+        may be a pipeline. ``classes_`` may be in any order. A predicted label that is not in
+        ``classes_`` counts as a wrong prediction.
     X : array-like of shape (n_samples, n_features), or in chunks
         Records that the model was not fitted to, of any type that the model accepts. Chunks
         (``docs/scaling.md``) of dask or of :mod:`dp_halfspace.datasets` are read once per metric.
@@ -242,17 +248,16 @@ def private_score(
         an array.
     metric : str or list of str, default="accuracy"
         ``"accuracy"``, ``"balanced_accuracy"`` (mean of the recalls), ``"confusion_matrix"``,
-        ``"roc_auc"`` or ``"auc"`` (two classes; with the curve; scores are rounded to multiples of
-        0.5 in log-odds or, if there are no probabilities, to steps of at least a third of the width
-        of their distribution, by two quartiles, each of which takes an epsilon of ``150/n``, at
-        least 4 % of the budget; if that is more than 25 %, the quartiles are taken to be -1 and 1),
-        ``"brier"`` (half the squared distance between probabilities and truth, in [0, 1]; for two
-        classes equal to scikit-learn's), ``"log_loss"`` (natural logarithms; the loss of a record
-        is clipped at 5), and for two classes, the second of the sorted ones being positive,
-        ``"recall"``, ``"precision"``, ``"f1"`` and ``"average_precision"``. The metrics of a list
-        have equal shares of the budget, of mu^2 or, if `delta` is 0, of `epsilon`. Metrics that are
-        functions of one table (the confusion matrix, recall, precision and F1; the area under the
-        curve and the average precision) are released together and have one share.
+        ``"log_loss"`` (natural logarithms; the loss of a record is clipped at 5), ``"roc_auc"`` or
+        ``"auc"`` (two classes; scores are rounded to multiples of 0.5 in log-odds or, if there are
+        no probabilities, to steps of at least a third of the width of their distribution, by two
+        quartiles, each of which takes an epsilon of ``150/n``, at least 4 % of the budget; if that
+        is more than 25 %, the quartiles are taken to be -1 and 1), and for two classes, the second
+        of the sorted ones being positive, ``"recall"``, ``"precision"``, ``"f1"`` and
+        ``"average_precision"``. The metrics of a list have equal shares of the budget, of mu^2 or,
+        if `delta` is 0, of `epsilon`. Metrics that are functions of one table (the confusion
+        matrix, recall, precision and F1; the area under the curve and the average precision) are
+        released together and have one share.
     epsilon : float, default=1.0
         Budget of this call, in [1e-9, 1e6], or infinite for no noise and no guarantee.
     delta : float or "auto", default="auto"
@@ -261,10 +266,9 @@ def private_score(
         The person to whom each record belongs; needs ``delta > 0``. The unit of privacy is then a
         person with all their records, each of which has weight one over their number, and n is the
         number of people.
-    by : array-like of shape (n_samples,), str or None, default=None
-        The group (for example a ward, or a sex) of each record, or the name of the column of the
-        data frame `X` that contains it. The result is then the score of every group and the gaps
-        between them, from one confusion matrix for each group. A record is in one group, so the
+    by : array-like of shape (n_samples,) or None, default=None
+        The group (for example a ward, or a sex) of each record. The result is then the score of
+        every group, from one confusion matrix for each group. A record is in one group, so the
         noise of a count does not grow with their number. For metrics that are functions of a
         confusion matrix: ``"accuracy"``, ``"balanced_accuracy"``, ``"recall"``, ``"precision"`` and
         ``"f1"``.
@@ -281,7 +285,7 @@ def private_score(
 
     Returns
     -------
-    PrivateScore, or list of it; with `by` PrivateGroupScore, or list of it
+    PrivateScore, or list of it
         ``value``, ``interval`` (95 %, sampling and noise) and ``privacy_``; for a list of metrics
         a list, with one record for all.
 
@@ -334,7 +338,7 @@ def private_score(
             check_values(_CONSTRAINTS, {"metric": name, **budget}, "private_score")
         data = _check_held_out(model, X, y, metrics, groups)
         if by is not None or by_values is not None:
-            group = _groups_of(by, by_values, X, data, metrics)
+            group = _groups_of(by, by_values, data, metrics)
             # The group of all other values follows the public values.
             data = replace(data, group=group, n_groups=len(by_values or ()) + 1)
         if by is not None or _TABLE_OF_GROUPS in metrics:
@@ -375,14 +379,13 @@ def private_score(
         values = [data.outcomes(METRICS[job.names[0]].outcome, model) for job in jobs]
         account = opened_ledger(ledger, "private_score", lambda epsilon: plan(epsilon)[1])
         permit = authorise(record, noise_source(random_state), account)
-        releases = [job.run(data, each, permit) for job, each in zip(jobs, values, strict=True)]
+        releases: dict[str, Released] = {}
+        for job, each in zip(jobs, values, strict=True):
+            releases |= dict.fromkeys(job.names, job.run(data, each, permit))
         if by is not None:
-            ((noisy, _),) = releases
-            scores: list[Any] = [
-                group_score(name, noisy, record, by_values or (), data.classes) for name in metrics
-            ]
-        else:
-            scores = [_score(name, jobs, releases, record, data.classes) for name in metrics]
+            releases = dict.fromkeys(metrics, releases[_TABLE_OF_GROUPS])
+        names = None if by_values is None else (*by_values, _OTHER)
+        scores = [_score(name, releases[name], record, data.classes, names) for name in metrics]
         return scores[0] if isinstance(metric, str) else scores
     raise OutOfMemory(
         "there is not enough memory for this score: give fewer records, or records in chunks, as "
@@ -393,11 +396,10 @@ def private_score(
 
 _CONSTRAINTS = {"metric": [StrOptions(set(METRICS))], **BUDGET}
 _TABLE_OF_GROUPS = "confusion_matrix"
+# Name of the group of all records with a value outside the public list.
+_OTHER = "other"
 # Number of arrays of the size of a table of counts: with its noise, and with its intervals.
 _COPIES = 10
-
-
-_Noisy = tuple[Released, NDArray[np.float64] | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -414,8 +416,8 @@ class _Job:
         """Everything that is released."""
         return (*(() if self.place is None else 2 * (self.place.event,)), self.noise.event)
 
-    def run(self, data: HeldOut, values: Any, permit: Permit) -> _Noisy:
-        """Count and add the noise; return what was released, and the borders of cells.
+    def run(self, data: HeldOut, values: Any, permit: Permit) -> Released:
+        """Count and add the noise; return what was released.
 
         Notes
         -----
@@ -437,7 +439,7 @@ class _Job:
             exact = count_confusions_of_groups(values, data.codes, data.group, cells)
         counts = permit.release(exact, self.noise)
         is_laplace = isinstance(self.noise, DiscreteLaplaceNoise)
-        return Released(counts, data.n, _variance(self.noise), is_laplace), borders
+        return Released(counts, data.n, _variance(self.noise), is_laplace)
 
     def _quartiles(self, values: Any, data: HeldOut, permit: Permit) -> NDArray[np.float64]:
         """Release the quartiles of the scores.
@@ -461,31 +463,25 @@ class _Job:
 
 def _score(
     name: str,
-    jobs: Sequence[_Job],
-    releases: Sequence[_Noisy],
+    released: Released,
     record: PrivacyRecord,
     classes: NDArray[Any],
+    groups: tuple[Any, ...] | None,
 ) -> PrivateScore:
-    """Estimate a metric from the table that it is a function of."""
+    """Estimate a metric, or that of every group, from the table that it is a function of."""
     metric = METRICS[name]
-    released, borders = next(
-        noisy for job, noisy in zip(jobs, releases, strict=True) if name in job.names
-    )
-    largest = metric.largest if math.isfinite(metric.largest) else float(released.n)
-    value, low, high = _plain(within_range(metric.estimate(released), largest))
-    points = None
-    if metric.curve is not None and borders is not None:
-        points = metric.curve(released.counts, borders)
-    return PrivateScore(
-        name,
-        value,
-        (low, high),
-        record,
-        classes,
-        None if points is None else points[:2],
-        None if points is None else points[2],
-        None if metric.by_class is None else _plain(majority_share(metric.by_class(released))),
-    )
+    if groups is None:
+        largest = metric.largest if math.isfinite(metric.largest) else float(released.n)
+        value, low, high = _plain(within_range(metric.estimate(released), largest))
+        majority = metric.by_class and _plain(majority_share(metric.by_class(released)))
+        return PrivateScore(name, value, (low, high), record, classes, majority)
+    assert metric.in_group is not None, "checked before anything was charged"
+    value, low, high = within_range(metric.in_group(released))
+    # The group of values that are not listed is often empty, and then has no score.
+    others = released.counts[-1]
+    if others.sum() <= OUT_OF_NOISE * math.sqrt(others.size * released.variance):
+        low[-1], high[-1] = 0.0, 1.0
+    return PrivateScore(name, value, (low, high), record, classes, None, groups, released.counts)
 
 
 def _plain(estimate: Estimate) -> Estimate:
@@ -495,7 +491,7 @@ def _plain(estimate: Estimate) -> Estimate:
 
 
 def _groups_of(
-    by: Any, by_values: Sequence[Any] | None, X: Any, data: HeldOut, metrics: Sequence[str]
+    by: Any, by_values: Sequence[Any] | None, data: HeldOut, metrics: Sequence[str]
 ) -> NDArray[np.intp]:
     """Return the number of the group of each record, in the order of the labels."""
     if by is None or by_values is None:
@@ -509,7 +505,7 @@ def _groups_of(
             known = ", ".join(k for k, metric in METRICS.items() if metric.in_group is not None)
             raise ValueError(f"metric={name!r} cannot be released by group: choose among {known}")
     hidden = data.people is not None
-    codes = group_codes(by, by_values, X, len(data.codes), hides_rows=hidden)
+    codes = group_codes(by, by_values, len(data.codes), hides_rows=hidden)
     return codes if data.order is None else codes[data.order]
 
 

@@ -11,13 +11,14 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from dp_halfspace.privacy.exponential import ParallelChoice
 from dp_halfspace.privacy.mechanisms import ExponentialChoice, NoNoise
 from dp_halfspace.rows.blocks import FloatArray
 
 # Targets and slacks are multiples of one over this, so that everything computed from counts is
 # exact.
 COUNT_GRID = 2**12
+# Up to this multiple of the records that a target takes, all or none are often predicted positive.
+AMPLE = 1.5
 
 
 def rounded_up(number: float) -> float:
@@ -69,22 +70,20 @@ def most_and_variance(target: str, value: float) -> tuple[float, float]:
     return value, value * (1.0 - value)
 
 
-def crossing_utilities(excess: FloatArray, *, steepness: float = 1.0) -> FloatArray:
+def crossing_utilities(excess: FloatArray) -> FloatArray:
     """Return utilities that are nonnegative for the first candidate with an excess of zero.
 
     The utility of a candidate is the minimum of its own excess and of the deficits of all
-    candidates before it, times the `steepness`. With a steepness of one it changes by no more than
-    the excesses do. Candidates are along the last axis, the preferred ones first.
+    candidates before it. It changes by no more than the excesses do. Candidates are along the last
+    axis, the preferred ones first.
     """
-    before = steepness * np.maximum.accumulate(excess, axis=-1)[..., :-1]
+    before = np.maximum.accumulate(excess, axis=-1)[..., :-1]
     utilities = excess.copy()
     np.minimum(utilities[..., 1:], -before, out=utilities[..., 1:])
     return utilities
 
 
-def chosen_places(
-    released: FloatArray, mechanism: ExponentialChoice | ParallelChoice | NoNoise
-) -> NDArray[np.intp]:
+def chosen_places(released: FloatArray, mechanism: ExponentialChoice | NoNoise) -> NDArray[np.intp]:
     """Return the numbers of the chosen candidates; without noise those of the best."""
     if isinstance(mechanism, NoNoise):
         return np.atleast_1d(released.argmax(axis=-1))

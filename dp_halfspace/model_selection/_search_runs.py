@@ -1,8 +1,8 @@
 """The runs of a private search, which say nothing of their number, and the scores of candidates.
 
 The number of candidates that run may be secret, and it can be counted if each fit prints a line,
-warns, logs or calls a callback. Therefore steps are silenced, and the remaining output of steps and
-of functions of the user is dropped. One record changes a score by at most one. Proof:
+warns, logs or calls a callback. Therefore candidates are silenced, and the remaining output, also
+of a score of the user, is dropped. One record changes a score by at most one. Proof:
 ``docs/proofs/selection.md``, sections 7 and 9.
 """
 
@@ -20,17 +20,20 @@ from numpy.typing import ArrayLike, NDArray
 from dp_halfspace._repeated_fits import fits_not_counted
 from dp_halfspace._sklearn_compat import without_callbacks
 from dp_halfspace.data.validation import call_silently, class_indices
-from dp_halfspace.model_selection._search_plan import FAILED, model_inside
 from dp_halfspace.privacy.interception import Mechanism, draw_release
-from dp_halfspace.privacy.randomness import OS_RANDOMNESS, ByteSource, SeededBytes
+from dp_halfspace.privacy.randomness import OS_RANDOMNESS, SeededBytes
 
 Scoring: TypeAlias = str | Callable[..., ArrayLike]
 Run: TypeAlias = tuple[Any, float]
 Array: TypeAlias = NDArray[Any]
 
-# Values of these parameters in candidates, at every level, because processes that a step starts
+# Values of these parameters in candidates, also of a public model inside: processes that it starts
 # would have their own standard streams.
 _QUIET = {"verbose": False, "n_jobs": 1}
+_FAILED = (
+    "a fit or the scoring failed. Its message is not shown, because it may quote records. Call "
+    "both separately, where only people who may see the records can read it"
+)
 _NO_WORKER = (
     "n_jobs={}: joblib could not pass a run to a worker. Use n_jobs=None, which needs none, or "
     "another number of jobs, and an estimator and a scoring that can be pickled"
@@ -40,31 +43,15 @@ _NO_WORKER = (
 def silence(candidate: Any) -> Any:
     """Turn off the output of a candidate, by its parameters and callbacks, in place."""
     without_callbacks(candidate)
-    settings = {name: _QUIET.get(_own_name(name)) for name in candidate.get_params()}
-    return candidate.set_params(**{k: value for k, value in settings.items() if value is not None})
+    return candidate.set_params(
+        **{name: _QUIET[name.rpartition("__")[2]] for name in settings_of_output(candidate)}
+    )
 
 
-def seed_steps(candidate: Any, prefix: str, source: ByteSource) -> None:
-    """Set the seed of each step without one, before the model, whose parameters have the prefix.
-
-    They would otherwise draw from the global generator of numpy, whose state reveals the number of
-    draws.
-    """
-    for name, value in candidate.get_params().items():
-        if _own_name(name) == "random_state" and not name.startswith(prefix) and value is None:
-            candidate.set_params(**{name: int.from_bytes(source.read(4), "little")})
-
-
-def restore_settings(best: Any, given: Any) -> None:
-    """Undo `silence` and `seed_steps` for the released candidate, by the settings of `given`."""
-    kinds = {*_QUIET, "random_state"}
-    params = {name: value for name, value in given.get_params().items() if _own_name(name) in kinds}
-    best.set_params(**params)
-
-
-def _own_name(name: str) -> str:
-    """Return the name of a parameter without the names of steps."""
-    return name.rpartition("__")[2]
+def settings_of_output(estimator: Any) -> dict[str, Any]:
+    """Return the parameters that `silence` changes."""
+    params = estimator.get_params().items()
+    return {name: value for name, value in params if name.rpartition("__")[2] in _QUIET}
 
 
 def score_of(scoring: Scoring, model: Any, X: Any, y: ArrayLike) -> float:
@@ -176,9 +163,9 @@ class RobustAccuracy:
         return np.asarray(gaps.min(axis=1) > 0.0, dtype=np.float64)
 
 
-def _pool(n_jobs: int | None, verbose: int = 0) -> Any:
+def _pool(n_jobs: int | None) -> Any:
     """Return the workers of joblib, which hand out each result when it is asked for."""
-    return Parallel(n_jobs=n_jobs, verbose=verbose, return_as="generator")
+    return Parallel(n_jobs=n_jobs, verbose=0, return_as="generator")
 
 
 def check_workers(model: Any, X: Any, y: ArrayLike, scoring: Scoring, n_jobs: int | None) -> None:
@@ -205,14 +192,12 @@ def run_candidates(
     seed: int | None,
     n_jobs: int | None,
     noise: Mechanism | None = None,
-    verbose: int = 0,
 ) -> Iterator[Run]:
     """Train and score models, in the same order for every number of jobs.
 
     The models are fitted in place, and scores are computed on the training rows. Without a seed,
     all randomness is drawn from the operating system where it is used. `noise` is added to each
-    score, or None if scores are not released one by one. With `verbose`, joblib shows the number of
-    fits.
+    score, or None if scores are not released one by one.
     """
     tasks = (
         delayed(_train_and_score)(
@@ -220,7 +205,7 @@ def run_candidates(
         )
         for number, model in enumerate(models)
     )
-    runs: Iterator[Run] = _pool(n_jobs, verbose)(tasks)
+    runs: Iterator[Run] = _pool(n_jobs)(tasks)
     return runs
 
 
@@ -239,14 +224,12 @@ def _train_and_score(
     Warnings about the schema of the data and about parameters were given when the search was
     planned.
     """
-    prefix, _ = model_inside(model)
-    own = OS_RANDOMNESS if seed is None else SeededBytes(seed[0], f"run {seed[1]}")
     if seed is not None:
-        model.set_params(**{f"{prefix}random_state": int.from_bytes(own.read(4), "little")})
-    seed_steps(model, prefix, own)
+        own = SeededBytes(seed[0], f"run {seed[1]}").read(4)
+        model.set_params(random_state=int.from_bytes(own, "little"))
     # The record of the search covers all runs, and their number may be secret.
     with fits_not_counted():
-        score = call_silently(lambda: score_of(scoring, model.fit(X, y), X, y), FAILED)
+        score = call_silently(lambda: score_of(scoring, model.fit(X, y), X, y), _FAILED)
     if noise is not None:
         source = OS_RANDOMNESS if seed is None else SeededBytes(seed[0], f"score {seed[1]}")
         score = float(draw_release(np.array([score]), noise, source)[0])

@@ -36,6 +36,16 @@ class WrappingClassifier(MetaEstimatorMixin, ClassifierMixin, SharedLedger):
         """The wrapped model, or the best run of a fitted search."""
         return getattr(self, "best_estimator_", self.estimator)
 
+    @property
+    def n_features_in_(self) -> int:
+        """Number of columns of the model inside."""
+        return int(self._inner.n_features_in_)
+
+    @property
+    def feature_names_in_(self) -> NDArray[Any]:
+        """Names of the columns of the model inside, if it stores them."""
+        return np.asarray(self._inner.feature_names_in_)
+
     def predict(self, X: Any) -> NDArray[Any]:
         """Predict labels, as the model inside does.
 

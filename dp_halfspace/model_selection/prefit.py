@@ -26,7 +26,7 @@ from dp_halfspace._budget import (
     warn_of_calls_around,
     warn_of_weak_budget,
 )
-from dp_halfspace._memory import NUMBER_BYTES, OutOfMemory, refuse_beyond_memory, shortages_dropped
+from dp_halfspace._memory import OutOfMemory, shortages_dropped
 from dp_halfspace._params import fit_context
 from dp_halfspace._repeated_fits import warn_of_repeated_fits
 from dp_halfspace._sklearn_compat import HasMethods, Interval, StrOptions
@@ -36,12 +36,12 @@ from dp_halfspace.metrics._held_out import HeldOut, held_out
 from dp_halfspace.metrics._tallies import (
     Cells,
     chances_of_truth,
-    checked_borders,
     count_scores,
     probabilities_of_all,
     scores_of,
 )
 from dp_halfspace.model_selection._crossing import (
+    AMPLE,
     COUNT_GRID,
     candidates,
     chosen_places,
@@ -54,7 +54,6 @@ from dp_halfspace.model_selection._crossing import (
 from dp_halfspace.model_selection._wrapping import WrappingClassifier
 from dp_halfspace.privacy.budget import Budget
 from dp_halfspace.privacy.events import Event
-from dp_halfspace.privacy.exponential import ParallelChoice
 from dp_halfspace.privacy.mechanisms import ExponentialChoice, NoNoise, Permit, authorise
 from dp_halfspace.privacy.noise import DiscreteLaplaceNoise
 from dp_halfspace.privacy.randomness import noise_kind, noise_source
@@ -215,16 +214,6 @@ class PrefitClassifier(WrappingClassifier, ABC):
     def _release(self, plan: Any, data: HeldOut, values: Any, permit: Permit) -> None:
         """Count, release and set the fitted attributes."""
 
-    @property
-    def n_features_in_(self) -> int:
-        """Number of columns of the model."""
-        return int(self.estimator.n_features_in_)
-
-    @property
-    def feature_names_in_(self) -> NDArray[Any]:
-        """Names of the columns of the model, if it stores them."""
-        return np.asarray(self.estimator.feature_names_in_)
-
     def __sklearn_is_fitted__(self) -> bool:
         return "privacy_" in self.__dict__
 
@@ -232,11 +221,6 @@ class PrefitClassifier(WrappingClassifier, ABC):
 def n_rows(X: Any) -> int:
     """Return the number of rows of any input of a model."""
     return int(X.shape[0]) if hasattr(X, "shape") else len(X)
-
-
-def events_of(*mechanisms: Any) -> tuple[Event, ...]:
-    """Return the events of mechanisms."""
-    return tuple(mechanism.event for mechanism in mechanisms)
 
 
 # Natural logarithm of the ratio of the weights of a candidate and of the one before it.
@@ -304,14 +288,14 @@ class MeanSlack:
         """Records that the target must leave out; with fewer, the last candidate is chosen."""
         return _LEAST_MISSED * self.mean
 
-    def for_failure(self, beta: float, steepness: float) -> float:
+    def for_failure(self, beta: float) -> float:
         """Return the deficit at which each candidate but the last has probability at most `beta`.
 
-        The utility of the last candidate is this deficit times the steepness.
+        The utility of the last candidate is this deficit.
         """
         if math.isinf(self.rate):
             return 0.0
-        return rounded_up(max(math.log(self.odds / beta), 0.0) / ((1.0 + steepness) * self.rate))
+        return rounded_up(max(math.log(self.odds / beta), 0.0) / (2.0 * self.rate))
 
 
 # Public candidates: multiples of an eighth in log-odds for probabilities; for scores of unknown
@@ -322,9 +306,6 @@ _PLACES = np.concatenate([-_SCORE_SIZES[::-1], [0.0], _SCORE_SIZES])
 # Share of epsilon for the number of positives; one standard deviation of its noise is added to the
 # released number.
 _COUNT_SHARE = 0.05
-# Up to this multiple of the records that a target takes, all or none are often predicted positive.
-_AMPLE = 1.5
-_TARGETS = ("recall", "precision", "fpr", "false_positive_rate")
 
 
 @dataclass(frozen=True, slots=True)
@@ -343,7 +324,8 @@ class _Threshold:
     @property
     def events(self) -> tuple[Event, ...]:
         """Everything that is released."""
-        return events_of(*(() if self.count is None else (self.count,)), self.choice)
+        count = () if self.count is None else (self.count.event,)
+        return *count, self.choice.event
 
     @property
     def public(self) -> dict[str, Any]:
@@ -386,31 +368,28 @@ class PrivateThresholdClassifier(PrefitClassifier):
     """A fitted binary model with a private threshold for a target on held-out records.
 
     One exponential mechanism over public candidates, with at most one additional noisy count,
-    chooses the threshold such that new records meet the target with a stated confidence.
+    chooses the threshold such that new records meet the target with a stated confidence. The
+    candidates are multiples of an eighth in log-odds from -8 to 8 for probabilities; for other
+    scores zero and both signs of sizes from 2^-12 to 2^24, each 4 % above the previous one; and
+    always "all records are positive" and "no record is positive".
 
     Parameters
     ----------
     estimator : fitted classifier of two classes
         A model with ``predict_proba`` or ``decision_function``, of any library, public or private,
-        that was fitted to other records. The labels ``estimator.classes_`` are public. To keep it
-        in a clone, wrap it in :class:`sklearn.frozen.FrozenEstimator`.
+        that was fitted to other records. The labels ``estimator.classes_`` are public, and the
+        second of the sorted ones is the positive class. To keep it in a clone, wrap it in
+        :class:`sklearn.frozen.FrozenEstimator`.
     target : {"recall", "precision", "false_positive_rate", "fpr"}, default="recall"
         The target: a recall of at least `value` at the highest possible threshold, a precision of
         at least `value` at the lowest possible threshold, or a false positive rate (by either name)
         of at most `value` at the lowest possible threshold.
     value : float, default=0.9
         Value of the target metric, strictly between 0 and 1.
-    pos_label : label, default=None
-        The positive class; None is the second of the sorted labels.
     confidence : float, default=0.95
         Probability, in [0.5, 0.999], with which the held-out records meet the target, over the
         noise and for all records; with the same probability, over samples and noise, fresh records
         meet it, as far as counts are normally distributed. The target is raised accordingly.
-    thresholds : array-like of increasing floats or None, default=None
-        PUBLIC candidates for the threshold. None takes multiples of an eighth in log-odds from -8
-        to 8 for probabilities; for other scores it takes zero and both signs of sizes from 2^-12 to
-        2^24, each 4 % above the previous one. "All records are positive" and "no record is
-        positive" are always candidates as well.
     epsilon : float, default=1.0
         Budget of the threshold, in [1e-9, 1e6] or infinite. The guarantee is pure DP, so no delta
         is spent.
@@ -473,9 +452,7 @@ class PrivateThresholdClassifier(PrefitClassifier):
     _: KW_ONLY
     target: str = "recall"
     value: float = 0.9
-    pos_label: Any = None
     confidence: float = 0.95
-    thresholds: ArrayLike | None = None
     epsilon: float = 1.0
     random_state: int | None = None
     ledger: Any = None
@@ -484,40 +461,28 @@ class PrivateThresholdClassifier(PrefitClassifier):
     _methods = ("predict_proba", "decision_function")
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "estimator": [HasMethods(["fit", "predict"])],
-        "target": [StrOptions(set(_TARGETS))],
+        "target": [StrOptions({"recall", "precision", "fpr", "false_positive_rate"})],
         "value": [Interval(Real, 0.0, 1.0, closed="neither")],
         "confidence": [Interval(Real, 0.5, 0.999, closed="both")],
-        "thresholds": ["array-like", None],
         **_PURE_BUDGET,
     }
 
     def _check_model(self) -> None:
         super()._check_model()
-        classes = np.asarray(self.estimator.classes_)
-        if len(classes) != 2:
+        n_classes = len(self.estimator.classes_)
+        if n_classes != 2:
             raise ValueError(
-                f"PrivateThresholdClassifier needs a model of two classes, got {len(classes)}"
+                f"PrivateThresholdClassifier needs a model of two classes, got {n_classes}"
             )
-        if self.pos_label is not None and self.pos_label not in classes.tolist():
-            raise ValueError(f"pos_label={self.pos_label!r} is not among {classes.tolist()}")
 
     @property
     def _outcome(self) -> Callable[..., NDArray[np.float64]]:
         """The model output that is used for a record: the score of the positive class."""
-        return partial(_positive_scores, positive=self._positive)
-
-    @property
-    def _positive(self) -> int:
-        """Position of the positive class among the sorted ones."""
-        classes = np.unique(np.asarray(self.estimator.classes_)).tolist()
-        return 1 if self.pos_label is None else classes.index(self.pos_label)
+        return scores_of
 
     def _plan_release(self, data: HeldOut) -> _Threshold:
         """Fix the candidates, the noise and the slacks: all of it is public."""
-        if self.thresholds is not None:
-            borders = checked_borders(self.thresholds)
-        else:
-            borders = _LOG_ODDS if hasattr(self.estimator, "predict_proba") else _PLACES
+        borders = _LOG_ODDS if hasattr(self.estimator, "predict_proba") else _PLACES
         target = "fpr" if self.target == "false_positive_rate" else self.target
         budget = Budget.of(float(self.epsilon), 0.0)
         count: DiscreteLaplaceNoise | NoNoise | None = None
@@ -557,7 +522,7 @@ class PrivateThresholdClassifier(PrefitClassifier):
         table = sum_over_chunks(count_scores, values, data.codes, cells)
         # From the highest score down; first no record, last all records.
         above = np.column_stack([np.zeros(2), np.cumsum(table[:, ::-1], axis=1)])
-        positive, negative = above[self._positive], above[1 - self._positive]
+        negative, positive = above
         count = None
         if plan.count is not None:
             count = float(permit.release(np.floor(positive[-1:]), plan.count)[0])
@@ -572,35 +537,31 @@ class PrivateThresholdClassifier(PrefitClassifier):
 
     def _warn_of_plan(self, plan: _Threshold, data: HeldOut) -> None:
         """Warn where the number of records leaves no room for a threshold, whatever they are."""
-        there = f"there are {data.n} {data.unit}"
         if data.n <= plan.takes:
-            self._warn(plan, data.unit, there, "would be")
-        # If the scale of scores is unknown, most candidates may be beyond all scores.
-        elif plan.count is None and plan.borders is _PLACES and data.n <= _AMPLE * plan.takes:
-            self._warn(plan, data.unit, there, "may be")
+            self._warn(plan, data.unit, f"there are {data.n} {data.unit}", "would be")
 
     def _warn_of_release(self, plan: _Threshold, data: HeldOut) -> None:
         """Warn where every record is predicted positive, or none, or may be by the noisy count."""
+        verb, count = "is" if math.isinf(self.threshold_) else "may be", self.n_positive_
         if data.n <= plan.takes:
             return
-        is_infinite = math.isinf(self.threshold_)
-        count = self.n_positive_
-        if count is not None and count <= _AMPLE * plan.takes:
+        if count is not None and count <= AMPLE * plan.takes:
             there = f"by a noisy count there are {max(count, 0.0):.0f}"
-            self._warn(plan, data.unit, there, "is" if is_infinite else "may be")
-        elif is_infinite:
-            warn_caller(
-                f"the threshold is infinite: {_who(plan)} record is predicted positive. {_ROOM}"
-            )
+            self._warn(plan, data.unit, there, verb)
+        elif verb == "is":
+            self._warn(plan, data.unit, "the threshold is infinite", verb)
 
     def _warn(self, plan: _Threshold, unit: str, there: str, verb: str) -> None:
         """Say what the target takes, what there is, and what follows."""
         kind = unit if plan.target == "fpr" else f"positive {unit}"
         name = "false positive rate" if plan.target == "fpr" else plan.target
+        # What the candidate that meets every target predicts.
+        who = "every" if plan.target == "recall" else "no"
         warn_caller(
             f"a {name} of {self.value:g} at epsilon={self.epsilon:g} takes more than "
-            f"{plan.takes:.0f} {kind}, better {_AMPLE * plan.takes:.0f}, and {there}: {_who(plan)} "
-            f"record {verb} predicted positive, which says nothing. {_ROOM}"
+            f"{plan.takes:.0f} {kind}, better {AMPLE * plan.takes:.0f}, and {there}: {who} record "
+            f"{verb} predicted positive, which says nothing. More records, a larger epsilon or an "
+            "easier target leave room for a threshold"
         )
 
     def predict(self, X: Any) -> NDArray[Any]:
@@ -617,72 +578,41 @@ class PrivateThresholdClassifier(PrefitClassifier):
         """
         check_is_fitted(self)
         codes = np.zeros(n_rows(X), dtype=np.intp)
-        is_positive = self._outcome(self.estimator, X, codes, self.classes_) >= self.threshold_
-        return self.classes_[np.where(is_positive, self._positive, 1 - self._positive)]
-
-
-_ROOM = "More records, a larger epsilon or an easier target leave room for a threshold"
-
-
-def _who(plan: _Threshold) -> str:
-    """Return who is predicted positive by the candidate that meets every target."""
-    return "every" if plan.target == "recall" else "no"
-
-
-def _positive_scores(
-    model: Any, X: Any, codes: NDArray[np.intp], classes: NDArray[Any], *, positive: int
-) -> NDArray[np.float64]:
-    """Return the score of each record for the positive class: a probability, if the model has."""
-    scores = scores_of(model, X, codes, classes)
-    if positive:
-        return scores
-    return 1.0 - scores if hasattr(model, "predict_proba") else -scores
+        is_positive = scores_of(self.estimator, X, codes, self.classes_) >= self.threshold_
+        return self.classes_[is_positive.astype(np.intp)]
 
 
 # Public candidates for the threshold: multiples of a quarter in log-odds in the middle, and few
 # where sets contain nearly all classes or none, because noise may choose any of these.
 _LOG_ODDS_OF_SETS = expit([-7.0, -5.0, -3.5, *np.arange(-12, 7) / 4.0, 2.0, 3.0, 5.0])
-# With `by_class`, from this coverage on, utilities fall faster after the target than before it.
-_LEAST_STEEP_COVERAGE = 0.6
-# How many times as fast they fall.
-_STEEPNESS = 1.5
-# Factor of the utility of a class of few records then, so that it changes no more than other
-# utilities.
-_STEEP_FEW_RATE = 0.5
-# Number of arrays of the size of the counts, with their utilities and noise.
-_COPIES = 10
 _SMALLER_SETS = "More records, a larger epsilon or a lower coverage leave room for smaller sets"
 
 
 @dataclass(frozen=True, slots=True)
 class _SetSize:
-    """Public numbers: the candidates, the choice, and the slack of the rank of the quantile."""
+    """Public numbers: the choice, the coverage, and the slacks of the rank of the quantile."""
 
-    borders: NDArray[np.float64]
-    choice: ExponentialChoice | ParallelChoice | NoNoise
+    choice: ExponentialChoice | NoNoise
     coverage: float
     slack: float
     step: float
     few: float
-    few_rate: float
     lacking: float
-    steepness: float
-    by_class: bool
 
     @property
     def takes(self) -> float:
-        """Number of records, with `by_class` of each class, up to which sets hold all classes."""
-        return (self.few + self.lacking / self.few_rate) / self.coverage - 1.0
+        """Number of records up to which sets hold all classes."""
+        return (self.few + self.lacking) / self.coverage - 1.0
 
     @property
     def events(self) -> tuple[Event, ...]:
         """Everything that is released."""
-        return events_of(self.choice)
+        return (self.choice.event,)
 
     @property
     def public(self) -> dict[str, Any]:
         """Public facts for the record."""
-        return {"coverage": self.coverage, "by_class": self.by_class, "thresholds": self.borders}
+        return {"coverage": self.coverage, "thresholds": _LOG_ODDS_OF_SETS}
 
 
 @dataclass(eq=False, repr=False)
@@ -692,7 +622,8 @@ class PrivateConformalClassifier(PrefitClassifier):
     Split conformal prediction: a prediction set contains every class whose predicted probability is
     at least a threshold. The threshold is a quantile of the predicted probabilities of the true
     classes of private calibration records. The rank of the quantile is chosen by the exponential
-    mechanism.
+    mechanism among public candidates: multiples of a quarter in log-odds from -3 to 1.5, six
+    beyond, and zero, for sets of all classes.
 
     Parameters
     ----------
@@ -702,13 +633,6 @@ class PrivateConformalClassifier(PrefitClassifier):
         :class:`sklearn.frozen.FrozenEstimator`.
     coverage : float, default=0.9
         Smallest probability with which a set contains the true class, in [0.5, 0.999].
-    by_class : bool, default=False
-        Whether the coverage holds for the records of every class separately, with a threshold for
-        each class; otherwise it holds for all records together.
-    thresholds : array-like of increasing floats or None, default=None
-        PUBLIC candidates for the threshold, between 0 and 1. None takes multiples of a quarter in
-        log-odds from -3 to 1.5, and six candidates beyond. Zero, for sets of all classes, is always
-        a candidate as well.
     epsilon : float, default=1.0
         Budget of the calibration, in [1e-9, 1e6] or infinite. The guarantee is pure DP, so no delta
         is spent.
@@ -721,9 +645,8 @@ class PrivateConformalClassifier(PrefitClassifier):
 
     Attributes
     ----------
-    thresholds_ : ndarray of shape (n_classes,)
-        Threshold of each class: a class is in the set if its probability is at least this. All are
-        equal without `by_class`.
+    threshold_ : float
+        A class is in the set if its probability is at least this.
     classes_ : ndarray of shape (n_classes,)
         The public label set, sorted: the columns of `predict_set`.
     privacy_ : PrivacyRecord
@@ -760,8 +683,6 @@ class PrivateConformalClassifier(PrefitClassifier):
     estimator: Any
     _: KW_ONLY
     coverage: float = 0.9
-    by_class: bool = False
-    thresholds: ArrayLike | None = None
     epsilon: float = 1.0
     random_state: int | None = None
     ledger: Any = None
@@ -770,8 +691,6 @@ class PrivateConformalClassifier(PrefitClassifier):
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "estimator": [HasMethods(["fit", "predict"])],
         "coverage": [Interval(Real, 0.5, 0.999, closed="both")],
-        "by_class": ["boolean"],
-        "thresholds": ["array-like", None],
         **_PURE_BUDGET,
     }
 
@@ -781,34 +700,15 @@ class PrivateConformalClassifier(PrefitClassifier):
         return chances_of_truth
 
     def _plan_release(self, data: HeldOut) -> _SetSize:
-        """Fix the candidates, the noise and the slack: all of it is public."""
-        borders = _LOG_ODDS_OF_SETS if self.thresholds is None else checked_borders(self.thresholds)
-        if not (borders[0] > 0.0 and borders[-1] < 1.0):
-            raise ValueError("thresholds of PrivateConformalClassifier must be between 0 and 1")
-        n_counts = len(data.classes) * (len(borders) + 1)
-        refuse_beyond_memory(
-            _COPIES * NUMBER_BYTES * n_counts,
-            f"a table of {n_counts} counts, of each class between thresholds,",
-            "state fewer thresholds",
-        )
+        """Fix the noise and the slacks: all of it is public."""
         epsilon, share = float(self.epsilon), rounded_up(float(self.coverage))
-        choice: ExponentialChoice | ParallelChoice | NoNoise = NoNoise()
-        sensitivity, steepness, few_rate = 1.0, 1.0, 1.0
-        if self.by_class:
-            if share >= _LEAST_STEEP_COVERAGE:
-                steepness, few_rate = _STEEPNESS, _STEEP_FEW_RATE
-            # A record that moves from one class to another changes the utilities of two classes,
-            # each by half of this.
-            sensitivity = (1.0 + steepness) * share
-        if math.isfinite(epsilon):
-            kind = ParallelChoice if self.by_class else ExponentialChoice
-            choice = kind(sensitivity, epsilon)
-        rule = MeanSlack(epsilon / (2.0 * sensitivity))
-        # A class with fewer records than this gets sets of all classes.
+        # A record moves each utility by at most one: `docs/proofs/operating_points.md`, section 3.
+        choice = NoNoise() if math.isinf(epsilon) else ExponentialChoice(1.0, epsilon)
+        rule = MeanSlack(epsilon / 2.0)
+        # With fewer records than this, sets contain all classes.
         few = rounded_up(share * rule.least_missed / (1.0 - share))
-        lacking = rule.for_failure(1.0 - share, steepness)
-        numbers = (rule.mean, rule.step, few, few_rate, lacking, steepness)
-        return _SetSize(borders, choice, share, *numbers, self.by_class)
+        lacking = rule.for_failure(1.0 - share)
+        return _SetSize(choice, share, rule.mean, rule.step, few, lacking)
 
     def _release(self, plan: _SetSize, data: HeldOut, values: Any, permit: Permit) -> None:
         """Count the true classes above every candidate, and choose one.
@@ -818,53 +718,38 @@ class PrivateConformalClassifier(PrefitClassifier):
         **Guarantee.**
 
         - Adjacency: replace-one, of a record or of a person with all rows.
-        - Released: one candidate for all records, or one for each class.
-        - Sensitivity: 1 of each utility, or by class ``(1 + steepness) * coverage`` of all
-          utilities together.
+        - Released: one candidate.
+        - Sensitivity: 1 of each utility.
         - Proof: ``docs/proofs/operating_points.md``, sections 1 and 3.
         """
-        n_classes = len(data.classes)
-        cells = Cells(n_classes, plan.borders, data.people, largest=16 * COUNT_GRID)
-        table = sum_over_chunks(count_scores, values, data.codes, cells)
-        if not plan.by_class:
-            table = table.sum(axis=0, keepdims=True)
+        borders = _LOG_ODDS_OF_SETS
+        cells = Cells(len(data.classes), borders, data.people, largest=16 * COUNT_GRID)
+        table = sum_over_chunks(count_scores, values, data.codes, cells).sum(axis=0)
         # From the highest probability, the smallest sets, down to all classes.
-        inside = np.cumsum(table[:, ::-1], axis=1)
-        wanted = plan.coverage * (inside[:, -1:] + 1.0)
-        enough = plan.few_rate * (wanted - plan.few) - plan.lacking
-        excess = np.minimum(inside - wanted - plan.slack, enough)
+        inside = np.cumsum(table[::-1])
+        wanted = plan.coverage * (inside[-1] + 1.0)
+        excess = np.minimum(inside - wanted - plan.slack, wanted - plan.few - plan.lacking)
         # The last candidate, in addition to the borders, is "all classes": its excess is larger
         # than the deficit of any other.
-        excess[:, -1] = 2.0 * (data.n + 1.0 + plan.few + plan.lacking)
-        steps = np.arange(excess.shape[1] - 1.0, -1.0, -1.0)
-        utilities = crossing_utilities(excess, steepness=plan.steepness) - plan.step * steps
-        # Subtract the same number from all candidates of a class, which does not affect the choice:
-        # changes in both directions are then equally large.
-        utilities -= 0.5 * (plan.steepness - 1.0) * plan.coverage * inside[:, -1:]
-        released = permit.release(utilities if plan.by_class else utilities[0], plan.choice)
-        smallest = np.append(plan.borders[::-1], 0.0)[chosen_places(released, plan.choice)]
-        self.thresholds_ = np.broadcast_to(smallest, (n_classes,)).copy()
+        excess[-1] = 2.0 * (data.n + 1.0 + plan.few + plan.lacking)
+        steps = np.arange(len(excess) - 1.0, -1.0, -1.0)
+        utilities = crossing_utilities(excess) - plan.step * steps
+        (place,) = chosen_places(permit.release(utilities, plan.choice), plan.choice)
+        self.threshold_ = float(np.append(borders[::-1], 0.0)[place])
 
     def _warn_of_plan(self, plan: _SetSize, data: HeldOut) -> None:
         """Warn where the number of records leaves no room for a threshold, whatever they are."""
         if data.n <= plan.takes:
-            kind = f"{data.unit} of each class" if plan.by_class else data.unit
             warn_caller(
                 f"a coverage of {self.coverage:g} at epsilon={self.epsilon:g} takes more than "
-                f"{plan.takes:.0f} {kind}, and there are {data.n} {data.unit}: every set would "
-                f"contain all classes, which says nothing. {_SMALLER_SETS}"
+                f"{plan.takes:.0f} {data.unit}, and there are {data.n}: every set would contain "
+                f"all classes, which says nothing. {_SMALLER_SETS}"
             )
 
     def _warn_of_release(self, plan: _SetSize, data: HeldOut) -> None:
-        """Warn where the released thresholds put a class into every set."""
-        is_in_all = self.thresholds_ <= 0.0
-        if data.n <= plan.takes or not is_in_all.any():
-            return
-        if is_in_all.all():
+        """Warn where the released threshold puts every class into every set."""
+        if data.n > plan.takes and self.threshold_ <= 0.0:
             warn_caller(f"every set contains all classes, which says nothing. {_SMALLER_SETS}")
-        else:
-            labels = ", ".join(map(repr, self.classes_[is_in_all].tolist()))
-            warn_caller(f"every set contains {labels}, which says nothing of it. {_SMALLER_SETS}")
 
     def predict_set(self, X: Any) -> NDArray[np.bool_]:
         """Return which classes are in the set of each record.
@@ -883,6 +768,5 @@ class PrivateConformalClassifier(PrefitClassifier):
         codes = np.zeros(n_rows(X), dtype=np.intp)
         with shortages_dropped():
             probabilities = probabilities_of_all(self.estimator, X, codes, self.classes_)
-            sets = (probabilities >= self.thresholds_) | (self.thresholds_ <= 0.0)
-            return np.asarray(sets, dtype=np.bool_)
+            return np.asarray((probabilities >= self.threshold_) | (self.threshold_ <= 0.0))
         raise OutOfMemory("there is not enough memory for these sets: give fewer rows at a time")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import KW_ONLY, dataclass
 from functools import partial
 from itertools import islice
@@ -12,41 +12,34 @@ from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy import sparse
 from sklearn.base import clone
-from sklearn.model_selection import ParameterGrid, ParameterSampler
+from sklearn.model_selection import ParameterGrid
 
 from dp_halfspace._budget import BUDGET, opened_ledger, warn_of_calls_around, warn_of_weak_budget
 from dp_halfspace._memory import NUMBER_BYTES, refuse_beyond_memory
 from dp_halfspace._params import fit_context, require, resolved_delta
+from dp_halfspace._pipelines import library_of
 from dp_halfspace._repeated_fits import warn_of_repeated_fits
 from dp_halfspace._silence import IGNORED_WARNINGS, drop_output
 from dp_halfspace._sklearn_compat import HasMethods, Interval, StrOptions
-from dp_halfspace.data.sparse_rows import checked_csr
-from dp_halfspace.model_selection._search_plan import (
-    SEARCH_SELECTIONS,
-    SearchPlan,
-    candidate_plans,
-    check_around,
-    model_inside,
-    plan_search,
-    planned_record,
-)
+from dp_halfspace.estimators.base import PrivateClassifier
+from dp_halfspace.model_selection._search_plan import SEARCH_SELECTIONS, SearchPlan, plan_search
 from dp_halfspace.model_selection._search_runs import (
     SCORINGS,
-    RobustAccuracy,
     check_workers,
-    restore_settings,
     run_candidates,
+    settings_of_output,
     silence,
 )
 from dp_halfspace.model_selection._wrapping import WrappingClassifier
-from dp_halfspace.privacy.mechanisms import GaussianNoise, Permit, authorise
+from dp_halfspace.privacy.mechanisms import Permit, authorise
 from dp_halfspace.privacy.noise import uniform_below
 from dp_halfspace.privacy.random_stopping import best_run
-from dp_halfspace.privacy.randomness import noise_kind, noise_source, public_generator
+from dp_halfspace.privacy.randomness import noise_kind, noise_source
 from dp_halfspace.privacy.record import PrivacyRecord
 
+# Parameters of a candidate, with its budget.
+_Params: TypeAlias = dict[str, Any]
 # The plan of a search and its record, as a function of epsilon.
 _PlanWith: TypeAlias = Callable[[float], tuple[SearchPlan, PrivacyRecord]]
 # Largest number of candidates of a search; random stopping takes 4.3 runs for each on average.
@@ -57,11 +50,9 @@ _KEPT_FACTS = ("n_samples", "classes", "classes_source", "data_norm")
 _OWN = ("epsilon", "delta", "ledger", "random_state")
 
 
-def _name_selection(plan: SearchPlan) -> str:
-    """Name the selection that a plan takes."""
-    if plan.distribution is not None:
-        return "random_stopping"
-    return "gaussian" if isinstance(plan.choice, GaussianNoise) else "exponential"
+def is_private(kind: type) -> bool:
+    """Return whether a class is a classifier of this package, and not a subclass of one."""
+    return issubclass(kind, PrivateClassifier) and library_of(kind) == "dp_halfspace"
 
 
 def confidence_repeats(beta: float) -> int:
@@ -120,21 +111,14 @@ class PrivateSearchCV(WrappingClassifier):
     Parameters
     ----------
     estimator : classifier of this package
-        The estimator to search over; or a pipeline that ends in one and for which
-        :func:`~dp_halfspace.inspection.check_pipeline` reports no finding. Subclasses are refused.
-        The budget is stated once, in the search: an estimator with another `epsilon` or `delta`
-        than the search and than the default is refused, because a reader cannot tell whether it is
-        that of a candidate or of the whole search. Its `random_state` is not used. In the runs
-        every `verbose` is off, `n_jobs` of steps is 1, callbacks are not called, and steps without
-        a `random_state` get a seed for each run.
-    param_grid : dict or list of dict, default=None
+        The estimator to search over; a pipeline contains the search as its last step. Subclasses
+        are refused. The budget is stated once, in the search: an estimator with another `epsilon`
+        or `delta` than the search and than the default is refused, because a reader cannot tell
+        whether it is that of a candidate or of the whole search. Its `random_state` is not used. In
+        the runs `verbose` is off, and callbacks are not called.
+    param_grid : dict or list of dict
         PUBLIC grid, as for :class:`~sklearn.model_selection.GridSearchCV`. The empty grid ``{}``
         has one candidate, the estimator as it is.
-    param_distributions : dict or list of dict, default=None
-        PUBLIC distributions, as for :class:`~sklearn.model_selection.RandomizedSearchCV`;
-        instead of a grid.
-    n_iter : int, default=10
-        Number of candidates that are drawn from `param_distributions`.
     n_repeats : int, default=1
         Number of times that each candidate is listed, each time with its own share of the budget
         and its own noise. See :func:`~dp_halfspace.model_selection.confidence_repeats`.
@@ -170,10 +154,6 @@ class PrivateSearchCV(WrappingClassifier):
         Privacy ledger that is charged once, for the whole search, before anything is drawn. None
         charges the ledger of the estimator, if it has one. Copies and clones charge the same
         account.
-    verbose : int, default=0
-        Without random stopping, shows the progress of the fits, whose number is public; with
-        threads only between fits. With random stopping nothing is shown, because the number of runs
-        must stay secret.
 
     Attributes
     ----------
@@ -202,10 +182,10 @@ class PrivateSearchCV(WrappingClassifier):
     estimator, for the released model and its parameters together. Public: the grid, and what is
     public for the estimator. The running time of ``"random_stopping"`` reveals the number of runs:
     do not publish it. While candidates run, Python's printed output, log entries and warnings are
-    suppressed for the whole process and for its workers. Other effects of your own code in a step
-    or in `scoring` cannot be suppressed: files, counters, the network, ``sys.__stdout__``, output
-    of compiled code or of processes that it starts. Errors of steps are replaced by an error that
-    quotes no data.
+    suppressed for the whole process and for its workers. Other effects of your own code in
+    `scoring` cannot be suppressed: files, counters, the network, ``sys.__stdout__``, output of
+    compiled code or of processes that it starts. Its errors are replaced by an error that quotes no
+    data.
 
     References
     ----------
@@ -224,10 +204,8 @@ class PrivateSearchCV(WrappingClassifier):
     """
 
     estimator: Any
-    param_grid: Any = None
+    param_grid: Any
     _: KW_ONLY
-    param_distributions: Any = None
-    n_iter: int = 10
     n_repeats: int = 1
     epsilon: float = 1.0
     delta: float | str = "auto"
@@ -237,20 +215,16 @@ class PrivateSearchCV(WrappingClassifier):
     n_jobs: int | None = None
     random_state: int | None = None
     ledger: Any = None
-    verbose: int = 0
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "estimator": [HasMethods(["fit", "predict", "get_params"])],
-        "param_grid": [dict, list, None],
-        "param_distributions": [dict, list, None],
-        "n_iter": [Interval(Integral, 1, None, closed="left")],
+        "param_grid": [dict, list],
         "n_repeats": [Interval(Integral, 1, None, closed="left")],
         **BUDGET,
         "selection": [StrOptions(set(SEARCH_SELECTIONS))],
         "scoring": [StrOptions(set(SCORINGS)), callable],
         "miss": [Interval(Real, 1e-3, 1, closed="neither")],
         "n_jobs": [Integral, None],
-        "verbose": ["verbose"],
     }
 
     @fit_context(prefer_skip_nested_validation=False)
@@ -273,37 +247,29 @@ class PrivateSearchCV(WrappingClassifier):
         ------
         ValueError
             If a parameter, the schema of the data, or `n_jobs` is refused; the search is unchanged.
-            Where a step before the model fails, its message is left out, as it may quote records.
         BudgetError
             By the ledger, or if the budget is too small for the grid, before any noise is drawn.
         """
-        grid, plan_with = self._planner(X, y)
-        plan, total = plan_with(float(self.epsilon))
-        self._warn_of_plan(plan, X, y)
+        plan_with, plan, total, candidates = self._planned(X, y)
         warn_of_calls_around(total)
         warn_of_weak_budget(total)
-        ledger = model_inside(self.estimator)[1].ledger if self.ledger is None else self.ledger
+        ledger = self.estimator.ledger if self.ledger is None else self.ledger
         record_with = lambda epsilon: plan_with(epsilon)[1]  # noqa: E731
         account = opened_ledger(ledger, type(self).__name__, record_with)
-        check_workers(self._candidate(plan.candidates[0]), X, y, self.scoring, self.n_jobs)
+        check_workers(self._candidate(candidates[0]), X, y, self.scoring, self.n_jobs)
         warn_of_repeated_fits(type(self), total, account, X)
         permit = authorise(total, noise_source(self.random_state), account)
 
-        index, best = self._run_search(plan, X, y, permit)
+        index, best = self._run_search(plan, candidates, X, y, permit)
 
         # Replace the run's own record, budget and seed by those of the whole search.
-        restore_settings(best, self._with_params(grid[index]))
-        prefix, model = model_inside(best)
-        best.set_params(**{f"{prefix}ledger": ledger, f"{prefix}random_state": self.random_state})
-        model.privacy_, model.ledger, model.random_state = total, ledger, self.random_state
+        chosen = {name: value for name, value in candidates[index].items() if name not in _OWN}
+        best.set_params(**settings_of_output(self._with_params(chosen)))
+        best.privacy_, best.ledger, best.random_state = total, ledger, self.random_state
         self.best_estimator_ = best
-        self.best_params_ = dict(grid[index])
+        self.best_params_ = chosen
         self.classes_ = best.classes_
         self.privacy_ = total
-        for name in ("n_features_in_", "feature_names_in_"):
-            self.__dict__.pop(name, None)
-            if hasattr(best, name):
-                setattr(self, name, getattr(best, name))
         return self
 
     @fit_context(prefer_skip_nested_validation=False)
@@ -331,9 +297,18 @@ class PrivateSearchCV(WrappingClassifier):
         -----
         **Privacy.** A function of public quantities, so calling it uses no budget.
         """
-        plan, total = self._planner(X, y)[1](float(self.epsilon))
-        self._warn_of_plan(plan, X, y)
-        return total
+        return self._planned(X, y)[2]
+
+    def _planned(
+        self, X: Any, y: ArrayLike
+    ) -> tuple[_PlanWith, SearchPlan, PrivacyRecord, list[_Params]]:
+        """Plan the search, and list its candidates with their budgets; the first one warns."""
+        grid, plan_with = self._planner(X, y)
+        plan, total = plan_with(float(self.epsilon))
+        budget = {"epsilon": plan.epsilon, "delta": total.delta}
+        candidates = [{**params, **budget} for params in grid]
+        self._candidate(candidates[0]).plan(X, y)
+        return plan_with, plan, total, candidates
 
     @fit_context(prefer_skip_nested_validation=False)
     def _plans(self, X: Any, y: ArrayLike) -> Callable[[float], PrivacyRecord]:
@@ -341,28 +316,29 @@ class PrivateSearchCV(WrappingClassifier):
         plan_with = self._planner(X, y)[1]
         return lambda epsilon: plan_with(epsilon)[1]
 
-    def _warn_of_plan(self, plan: SearchPlan, X: Any, y: ArrayLike) -> None:
-        """Let the first candidate warn, once, after budgets were tried without warnings."""
-        planned_record(self._candidate(plan.candidates[0]), X, y)
-
-    def _planner(self, X: Any, y: ArrayLike) -> tuple[list[dict[str, Any]], _PlanWith]:
+    def _planner(self, X: Any, y: ArrayLike) -> tuple[list[_Params], _PlanWith]:
         """Validate the data; return the grid, and its plan and record as a function of epsilon."""
         grid = self._grid()
         self._check_size(X, len(grid))
         with IGNORED_WARNINGS:
-            facts = dict(planned_record(self._candidate({}), X, y).public)
-        if self.scoring == "roc_auc" and len(facts["classes"]) != 2:
-            raise ValueError("scoring='roc_auc' needs two classes")
-        is_pure = isinstance(self.delta, str) and model_inside(self.estimator)[1].delta == 0
-        delta = 0.0 if is_pure else resolved_delta(self.delta, facts["n_samples"])
-        probe = candidate_plans(self._candidate, X, y)
+            first = self._candidate({}).plan(X, y)
+            facts = dict(first.public)
+            if self.scoring == "roc_auc" and len(facts["classes"]) != 2:
+                raise ValueError("scoring='roc_auc' needs two classes")
+            is_pure = isinstance(self.delta, str) and self.estimator.delta == 0
+            delta = 0.0 if is_pure else resolved_delta(self.delta, facts["n_samples"])
+            # The data are validated once for each candidate, and not for each budget or repeat.
+            plans = [
+                self._candidate({**params, "delta": delta})._plans(X, y)
+                for params in grid[:: self.n_repeats]
+            ]
+        candidates = [plan for plan in plans for _ in range(self.n_repeats)]
 
         def plan_with(epsilon: float) -> tuple[SearchPlan, PrivacyRecord]:
             """Fix every public number of a search with this epsilon."""
             with IGNORED_WARNINGS:
                 plan = plan_search(
-                    probe,
-                    grid,
+                    candidates,
                     n_samples=facts["n_samples"],
                     epsilon=epsilon,
                     delta=delta,
@@ -373,7 +349,7 @@ class PrivateSearchCV(WrappingClassifier):
             record = PrivacyRecord(
                 epsilon=epsilon,
                 delta=delta,
-                adjacency=plan.adjacency,
+                adjacency=first.adjacency,
                 events=plan.events,
                 noise="none" if math.isinf(epsilon) else noise_kind(self.random_state),
                 public={
@@ -381,8 +357,8 @@ class PrivateSearchCV(WrappingClassifier):
                     "estimator": type(self.estimator).__name__,
                     "scoring": scoring,
                     "candidates": [sorted(params.items(), key=str) for params in grid],
-                    "selection": _name_selection(plan),
-                    "epsilon_of_a_run": plan.candidates[0]["epsilon"],
+                    "selection": plan.selection,
+                    "epsilon_of_a_run": plan.epsilon,
                     "choice": repr(plan.choice),
                     "mean_runs": None if plan.distribution is None else plan.distribution.mean,
                 },
@@ -392,12 +368,10 @@ class PrivateSearchCV(WrappingClassifier):
         return grid, plan_with
 
     def _check_size(self, X: Any, n_candidates: int) -> None:
-        """Refuse invalid sparse rows, which steps may read first, and models that would not fit."""
-        if sparse.issparse(X):
-            checked_csr(X)
+        """Refuse models that would not fit into memory together."""
         if self.selection == "random_stopping" or getattr(X, "ndim", 0) != 2:
             return
-        classes = getattr(model_inside(self.estimator)[1], "classes", None)
+        classes = self.estimator.classes
         n_outputs = 1 if classes is None or len(classes) == 2 else len(classes)
         refuse_beyond_memory(
             NUMBER_BYTES * n_candidates * n_outputs * X.shape[1],
@@ -405,42 +379,30 @@ class PrivateSearchCV(WrappingClassifier):
             "use fewer candidates, or selection='random_stopping'",
         )
 
-    def _grid(self) -> list[dict[str, Any]]:
+    def _grid(self) -> list[_Params]:
         """List the candidates; public."""
-        if (self.param_grid is None) == (self.param_distributions is None):
-            raise ValueError("give either param_grid or param_distributions")
-        prefix, model = model_inside(self.estimator)
-        known, own = self.estimator.get_params(), {f"{prefix}{name}" for name in _OWN}
-        if not own <= set(known):
+        kind = type(self.estimator)
+        if not is_private(kind):
             raise ValueError(
-                f"estimator must be a classifier of this package; {type(model).__name__} "
-                f"does not have the parameters {', '.join(_OWN)}"
+                f"estimator must be a classifier of this package, and {kind.__name__} is not. Of a "
+                "pipeline, the search is the last step: make_pipeline(step, PrivateSearchCV(...))"
             )
-        self._refuse_another_budget(model)
-        if prefix and isinstance(self.scoring, RobustAccuracy):
-            raise ValueError("RobustAccuracy needs a linear model without a pipeline around it")
+        self._refuse_another_budget(self.estimator)
         # No more than these are listed.
         most = _MOST_CANDIDATES // int(self.n_repeats) + 1
-        if self.param_grid is not None:
-            grid = list(islice(ParameterGrid(self.param_grid), most))
-        else:
-            # ParameterSampler takes a RandomState, and what it draws is public.
-            seed = int(public_generator(self.random_state, "candidates").integers(2**31))
-            size = min(int(self.n_iter), most)
-            grid = list(ParameterSampler(self.param_distributions, size, random_state=seed))
+        grid = list(islice(ParameterGrid(self.param_grid), most))
         if len(grid) == most:
             raise ValueError(
                 f"a search has at most {_MOST_CANDIDATES} candidates, repeats included: each is "
                 "trained, or drawn with the same probability, and shares the budget with all "
-                "others. Use fewer values, n_iter or n_repeats"
+                "others. Use fewer values or n_repeats"
             )
+        known = self.estimator.get_params()
         for name in {name for params in grid for name in params}:
-            if name in own:
+            if name in _OWN:
                 raise ValueError(f"the grid must not contain {name!r}: the search states it")
             if name not in known:
                 raise ValueError(f"the grid must not contain {name!r}: there is no such parameter")
-        for params in grid:
-            check_around(self._with_params(params))
         return [params for params in grid for _ in range(self.n_repeats)]
 
     def _refuse_another_budget(self, model: Any) -> None:
@@ -457,20 +419,24 @@ class PrivateSearchCV(WrappingClassifier):
                     f"as {name}=... of {type(self).__name__}, and leave it out of the estimator"
                 )
 
-    def _with_params(self, params: dict[str, Any]) -> Any:
+    def _with_params(self, params: _Params) -> Any:
         """Return the estimator with parameters of the grid."""
         free = {k: clone(value, safe=False) for k, value in params.items() if k not in _OWN}
         return clone(self.estimator).set_params(**free)
 
-    def _candidate(self, params: dict[str, Any]) -> Any:
+    def _candidate(self, params: _Params) -> Any:
         """Return an estimator that charges no ledger and prints nothing."""
+        own = {name: value for name, value in params.items() if name in _OWN}
         candidate = silence(self._with_params(params))
-        own = {"ledger": None, "random_state": None, **params}
-        prefix, _ = model_inside(candidate)
-        return candidate.set_params(**{f"{prefix}{k}": v for k, v in own.items() if k in _OWN})
+        return candidate.set_params(**{"ledger": None, "random_state": None, **own})
 
     def _run_search(
-        self, plan: SearchPlan, X: Any, y: ArrayLike, permit: Permit
+        self,
+        plan: SearchPlan,
+        candidates: Sequence[_Params],
+        X: Any,
+        y: ArrayLike,
+        permit: Permit,
     ) -> tuple[int, Any]:
         """Train, compare and keep the best; return its number and model.
 
@@ -493,17 +459,17 @@ class PrivateSearchCV(WrappingClassifier):
         )
         if plan.distribution is None:
             # Events of the same record cover the trainings.
-            models = [self._candidate(params) for params in plan.candidates]
+            models = [self._candidate(params) for params in candidates]
             # Each run is silent by itself, but threads share warning filters.
             with IGNORED_WARNINGS:
-                pairs = list(runs(models, verbose=int(self.verbose)))
+                pairs = list(runs(models))
             scores = np.array([score for _, score in pairs])
             best = permit.choose(scores, plan.choice)
             return best, pairs[best][0]
         source = permit.consume(plan.events[0])
         count = plan.distribution.draw(source)
-        order = [uniform_below(len(plan.candidates), source) for _ in range(count)]
-        chosen = (self._candidate(plan.candidates[index]) for index in order)
+        order = [uniform_below(len(candidates), source) for _ in range(count)]
+        chosen = (self._candidate(candidates[index]) for index in order)
         with drop_output():
             # The code that starts the runs must not reveal their number either.
             place, model = best_run(runs(chosen, noise=plan.choice), source)

@@ -283,29 +283,6 @@ class TalliedChoices(ExponentialMechanism):
 
 
 @dataclass(frozen=True, slots=True)
-class ParallelChoice(ExponentialMechanism):
-    """One choice for each of several groups of records, at once, by an exponential mechanism.
-
-    A record is in one group, so replacing it changes the utilities of two groups at most:
-    `sensitivity` bounds the sum over groups of the largest change of a utility. The list of the
-    chosen numbers has a probability proportional to ``exp(epsilon U / (2 sensitivity))``, ``U`` the
-    sum of the utilities, which is a product over groups: ``docs/proofs/operating_points.md``,
-    section 3.
-    """
-
-    sensitivity: float
-    epsilon: float
-
-    def perturb(self, value: NDArray[np.float64], source: ByteSource) -> NDArray[np.float64]:
-        """Return the number of the chosen candidate of every row; larger utilities are better."""
-        chosen = [
-            exponential_mechanism(row, self.epsilon, sensitivity=self.sensitivity, source=source)
-            for row in value
-        ]
-        return np.array(chosen, dtype=np.float64)
-
-
-@dataclass(frozen=True, slots=True)
 class GeneralizedChoice(ExponentialMechanism):
     """The choice of one of finitely many candidates by costs of different sensitivity.
 

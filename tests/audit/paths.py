@@ -57,7 +57,7 @@ OTHERS = {
     **{f"search, {name}": search for name, search in SEARCHES.items()},
     **{
         f"{metric}, {delta}": scored(metric, delta)
-        for metric in ("accuracy", "balanced_accuracy", "confusion_matrix", "roc_auc", "brier")
+        for metric in ("accuracy", "balanced_accuracy", "confusion_matrix", "roc_auc", "log_loss")
         for delta in (0.0, 1e-6)
     },
 }

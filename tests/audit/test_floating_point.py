@@ -63,7 +63,7 @@ FAST = {
     "ObjectivePerturbationClassifier-", "OutputPerturbationClassifier-delta=0.0",
     "PrivateAUCClassifier-", "PrivateKernelClassifier-kernel=polynomial",
     "PureHalfspaceClassifier-n_stages=3", "PureNetworkClassifier-n_hidden=3-projection=rademacher",
-    "scaler", "pure scaler", "search, pure", "roc_auc, 1e-06", "brier, 0.0", "table", "people",
+    "scaler", "pure scaler", "search, pure", "roc_auc, 1e-06", "log_loss, 0.0", "table", "people",
     "small table", "small, stated", "small, three classes", "unscaled",
 }  # fmt: skip
 every_path = pytest.mark.parametrize(
@@ -297,7 +297,7 @@ def plant_naive(patch):
 
 
 ADDITIVE = ["AdaptiveMarginClassifier-", "OutputPerturbationClassifier-delta=0.0",
-            "PrivateAUCClassifier-", "scaler", "brier, 1e-06", "table",
+            "PrivateAUCClassifier-", "scaler", "log_loss, 1e-06", "table",
             "people"]  # fmt: skip
 
 

@@ -34,7 +34,7 @@ Y = np.arange(60) % 2
 
 
 def score(X, y):
-    return private_score(Known(), X, y, metric="brier", epsilon=4.0, delta=1e-6)
+    return private_score(Known(), X, y, metric="log_loss", epsilon=4.0, delta=1e-6)
 
 
 SEARCH = PrivateSearchCV(

@@ -52,7 +52,7 @@ def test_a_table_of_scores_is_printed_and_paid(held_out, capsys):
     assert main([*COMMAND, *ledger, "--metric", *METRICS]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert lines[0].split() == ["score", "value", "95", "%", "interval"]
-    assert len(lines) == 1 + 4 + 9 + 1 + 2
+    assert len(lines) == 1 + 4 + 8 + 1 + 2
     for line in lines[1:-2]:
         value, low, _, high = line.split()[-4:]
         assert float(low) <= float(value) <= float(high)
@@ -91,11 +91,11 @@ def test_options_reach_the_score(held_out, capsys, monkeypatch):
         raise ValueError("seen")
 
     monkeypatch.setattr(commands, "private_score", private_score)
-    more = ["--metric", "f1", "brier", "--delta", "1e-7"]
+    more = ["--metric", "f1", "log_loss", "--delta", "1e-7"]
     assert error(capsys, *PEOPLE, *more).endswith("seen")
     assert given.pop("ledger") is not None
     assert given.pop("groups").tolist() == [str(i // 4) for i in range(800, 1600)]
-    assert given == {"epsilon": 3.0, "delta": 1e-7, "metric": ["f1", "brier"]}
+    assert given == {"epsilon": 3.0, "delta": 1e-7, "metric": ["f1", "log_loss"]}
 
 
 def test_cells_are_read_as_in_the_fit(tmp_path, monkeypatch, capsys):

@@ -5,8 +5,6 @@ import copy
 import numpy as np
 import pytest
 from scipy import sparse
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import Normalizer
 
 from dp_halfspace import (
     LabelPrivateClassifier,
@@ -117,10 +115,7 @@ def test_invalid_indices_are_refused_by_every_reader(kind, made):
     """Whatever reads rows: the process of the tests would end otherwise."""
     public = {"classes": [0, 1], "data_norm": 1.0}
     model = OutputPerturbationClassifier(**public).fit(X, Y)
-    search = PrivateSearchCV(
-        make_pipeline(Normalizer(), OutputPerturbationClassifier(**public)),
-        {"outputperturbationclassifier__alpha": [0.1, 1.0]},
-    )
+    search = PrivateSearchCV(OutputPerturbationClassifier(**public), {"alpha": [0.1, 1.0]})
     threshold = PrivateThresholdClassifier(model, value=0.5)
     people = np.arange(len(Y)) // 2
     n_kinds = 0

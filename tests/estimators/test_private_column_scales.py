@@ -7,8 +7,6 @@ from fractions import Fraction
 import numpy as np
 import pytest
 from scipy import sparse
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import FunctionTransformer
 
 from dp_halfspace import (
     AdaptiveMarginClassifier,
@@ -194,13 +192,11 @@ def test_sparse_columns_keep_their_scales_and_a_warning_says_so(kind):
 def test_a_search_warns_of_sparse_columns_once(selection):
     """However many candidates, runs and trials of budgets there are."""
     X, y = hospital(300)
-    steps = make_pipeline(FunctionTransformer(sparse.csr_array), AdaptiveMarginClassifier())
-    model = steps.set_params(adaptivemarginclassifier__classes=[0, 1])
-    grid = {"adaptivemarginclassifier__margin": ["auto", 0.3]}
+    model, grid = AdaptiveMarginClassifier(classes=[0, 1]), {"margin": ["auto", 0.3]}
     search = PrivateSearchCV(model, grid, epsilon=5.0, selection=selection)
     for way in ("plan", "fit"):
         with pytest.warns(PrivacyWarning) as seen:
-            getattr(search, way)(X, y)
+            getattr(search, way)(sparse.csr_array(X), y)
         assert ["X is sparse" in str(warning.message) for warning in seen] == [True]
 
 

@@ -124,8 +124,8 @@ def searching(**params):
 OTHERS = [
     (PrivateScaler(), rows), (PrivateScaler(delta=0.0), rows),
     (PrivateThresholdClassifier(Given()), chances), (PrivateConformalClassifier(Given()), chances),
-    (PrivateConformalClassifier(Given(), by_class=True), chances),
-    (score("accuracy", 1e-7), chances), (score(["roc_auc", "brier"], 1e-8), chances),
+    (PrivateConformalClassifier(Given()), chances),
+    (score("accuracy", 1e-7), chances), (score(["roc_auc", "log_loss"], 1e-8), chances),
     (score("confusion_matrix", 0.0), chances),
     (searching(delta=1e-7), rows), (searching(delta=0.0, selection="exponential"), rows),
     (searching(selection="gaussian"), rows),
@@ -265,16 +265,6 @@ def test_what_remains_for_a_function_and_for_nothing():
     assert ledger.remaining_for(pure) == 0.0
     with pytest.raises(ValueError, match="epsilon"):
         ledger.remaining_for(AdaptiveMarginClassifier(epsilon=-1.0), *rows(60))
-
-
-def test_advice_is_about_the_records_of_a_part():
-    ledger = PrivacyLedger(epsilon=1.0, delta=0.0)
-    ledger.part("north", fixed_by="site").charge(pure(0.75))
-    for site, left in (("north", 0.25), ("south", 1.0)):
-        handle = ledger.part(site, fixed_by="site").for_estimator("Model", pure)
-        assert handle.remaining_for(pure) == left
-        with pytest.raises(BudgetError, match=f"is accepted with epsilon {left:g} at delta 0: "):
-            handle.charge(pure(1.5))
 
 
 def test_a_release_of_no_known_plan_is_refused_without_a_number():

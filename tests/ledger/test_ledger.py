@@ -120,15 +120,15 @@ def test_a_claim_without_a_release_is_refused(make):
 def test_a_charge_in_the_middle_of_a_charge_is_not_lost(monkeypatch):
     """A signal handler may charge while its own thread does: a lock does not stop it."""
     ledger = PrivacyLedger(epsilon=1.0, delta=0.0)
-    honest, inside = PrivacyLedger._account, []
+    honest, inside = Cap.holds, []
 
-    def interrupted(self, balance):
+    def interrupted(self, events):
         if not inside:
             inside.append(True)
-            self.charge(pure(0.25))
-        return honest(self, balance)
+            ledger.charge(pure(0.25))
+        return honest(self, events)
 
-    monkeypatch.setattr(PrivacyLedger, "_account", interrupted)
+    monkeypatch.setattr(Cap, "holds", interrupted)
     with pytest.raises(BudgetError, match="another charge interrupted"):
         ledger.charge(pure(0.5))
     assert ledger.spent() == pytest.approx(0.25)

@@ -80,19 +80,6 @@ def test_what_was_asked_for_is_read_first_and_the_composition_second(is_file, tm
     assert tenths.asked() == 1.0
 
 
-@pytest.mark.parametrize(("rule", "whole"), [({"fixed_by": "site"}, 1.1), ({"n_records": 9}, 1.8)])
-def test_what_was_asked_for_about_parts_counts_as_the_ledger_does(rule, whole):
-    """Planted: the sum over all parts, 2.1, and the largest part where two can change."""
-    ledger = PrivacyLedger(epsilon=9.0, delta=1e-5)
-    for part, epsilon in (("A", 0.9), ("B", 0.3), ("C", 0.7), (None, 0.2)):
-        handle = ledger if part is None else ledger.part(part, **rule)
-        handle.charge(gaussian(epsilon, public={"n_samples": 9}))
-    assert ledger.asked() == whole
-    own = ledger.part("B", **rule).asked()
-    assert own == (0.5 if "fixed_by" in rule else 1.4)
-    assert ledger.part("new", **rule).asked() == (0.2 if "fixed_by" in rule else 1.1)
-
-
 UNITS = {"": "one record", "-label": "the label", "-person": "person"}
 
 

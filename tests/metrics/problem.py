@@ -49,7 +49,6 @@ def truths():
     )
     x = np.linspace(-9.0, 9.0, 200_001)
     p = Known().predict_proba(x[:, None])[:, 1]
-    density = SHARE * norm.pdf(x - SHIFT) * (1 - p) ** 2 + (1 - SHARE) * norm.pdf(x + SHIFT) * p**2
     odds = np.log(HALF_LOG_ODDS / (1 - HALF_LOG_ODDS))
     ends = np.concatenate([[-np.inf], (odds / (2 * SHIFT)) + border, [np.inf]])
     positive, negative = (np.diff(norm.cdf(ends - s)) for s in (SHIFT, -SHIFT))
@@ -72,7 +71,6 @@ def truths():
         "balanced_accuracy": (specificity + recall) / 2.0,
         "confusion_matrix": confusion,
         "roc_auc": positive @ below,
-        "brier": density.sum() * (x[1] - x[0]),
     }
 
 

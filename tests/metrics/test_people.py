@@ -95,8 +95,8 @@ def test_planted_bug_sums_of_losses_are_seen(monkeypatch):
     def of_rows(values, codes, cells):
         return _tallies.sum_losses(values, codes, replace(cells, people=None))
 
-    monkeypatch.setitem(METRICS, "brier", replace(METRICS["brier"], tally=of_rows))
-    assert largest_move("brier", 6) > 5.0
+    monkeypatch.setitem(METRICS, "log_loss", replace(METRICS["log_loss"], tally=of_rows))
+    assert largest_move("log_loss", 6) > 5.0
 
 
 def largest_place_move(scale=1.0):

@@ -16,10 +16,8 @@ import numpy as np
 import pytest
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import (
-    auc,
     average_precision_score,
     balanced_accuracy_score,
-    brier_score_loss,
     confusion_matrix,
     f1_score,
     log_loss,
@@ -58,7 +56,7 @@ from tests.support import Book, fitted, one_of_each, plant_noise
 
 every_metric = pytest.mark.parametrize("metric", sorted(METRICS))
 # These need probabilities.
-LOSSES = ("brier", "log_loss")
+LOSSES = ("log_loss",)
 CURVES = ("average_precision", "roc_auc")
 X, Y = records(np.random.default_rng(0), 500)
 
@@ -238,8 +236,8 @@ def test_a_record_is_scored_by_itself(estimator):
     model = fitted(estimator, rows, labels, classes=[0, 1], random_state=0)
     rng = np.random.default_rng(2)
     others = rows * rng.choice([0.0, 1e-300, -1.0, 1e8], size=rows.shape)
-    for metric in ("accuracy", "roc_auc", "brier"):
-        if metric == "brier" and not hasattr(model, "predict_proba"):
+    for metric in ("accuracy", "roc_auc", "log_loss"):
+        if metric == "log_loss" and not hasattr(model, "predict_proba"):
             continue
         for i in (0, 150, 299):
             others_i = others.copy()
@@ -335,13 +333,10 @@ def test_without_noise_scores_are_those_of_scikit_learn():
     assert exact("f1").value == pytest.approx(f1_score(Y, guess))
     clipped = np.clip(probability, np.exp(-5.0), 1.0 - np.exp(-5.0))
     assert exact("log_loss").value == pytest.approx(log_loss(Y, clipped), abs=2e-3)
-    assert exact("brier").value == pytest.approx(brier_score_loss(Y, probability), abs=1e-5)
     rounded = np.searchsorted(_tallies.HALF_LOG_ODDS, probability, side="right")
     assert exact("roc_auc").value == pytest.approx(roc_auc_score(Y, rounded), abs=1e-12)
     precise = exact("average_precision")
     assert precise.value == pytest.approx(average_precision_score(Y, rounded), abs=1e-12)
-    fpr, tpr = exact("roc_auc").curve
-    assert auc(fpr, tpr) == pytest.approx(exact("roc_auc").value)
 
 
 def test_cells_of_scores_of_unknown_units():
@@ -577,7 +572,7 @@ def test_three_classes():
         ({"delta": 0.7}, "'delta' parameter of private_score"),
         ({"ledger": 3}, "'ledger' parameter of private_score"),
         ({"model": object()}, "no attribute classes_"),
-        ({"model": Scores(), "metric": "brier"}, "needs a model with predict_proba"),
+        ({"model": Scores(), "metric": "log_loss"}, "needs a model with predict_proba"),
         ({"y": np.full(500, 7)}, "not among the public labels"),
         ({"y": Y.astype(str)}, "y contains strings, and the public labels are numbers"),
         ({"y": Y[:-1]}, "X and y must have the same number of rows"),
@@ -593,8 +588,8 @@ def test_three_classes():
                 ("decision_function", "roc_auc", lambda n: ["secret"] * n),
                 ("predict_proba", "roc_auc", lambda n: np.zeros((n, 3))),
                 ("predict_proba", "roc_auc", np.zeros),
-                ("predict_proba", "brier", lambda n: [np.zeros((n, 2))] * 2),
-                ("predict_proba", "brier", lambda n: [["secret", 1.0]] * n),
+                ("predict_proba", "log_loss", lambda n: [np.zeros((n, 2))] * 2),
+                ("predict_proba", "log_loss", lambda n: [["secret", 1.0]] * n),
             )
         ),
     ],
@@ -624,19 +619,6 @@ def test_quartiles_are_chosen_by_the_sensitivity_of_ranks():
     moved = np.abs(found[0] - found[1]).max()
     (job,) = score._jobs(["roc_auc"], object(), n=1000, epsilon=5.0, delta=0.0)
     assert moved == job.place.sensitivity == 1.0
-
-
-def test_a_loss_of_probabilities_that_are_none_is_one_at_most():
-    """What a model of somebody else may return."""
-
-    class Odd:
-        classes_ = np.arange(2)
-
-        def predict_proba(self, X):
-            return np.array([[5.0, -4.0], [0.5, 0.5], [np.nan, 1.0]])
-
-    losses = _tallies.losses_of(Odd(), np.zeros((3, 1)), np.array([1, 1, 0]), np.arange(2))
-    assert losses.tolist() == [_tallies.SCALE, _tallies.SCALE // 4, _tallies.SCALE]
 
 
 def test_a_metric_that_says_no_more_is_of_predicted_classes(monkeypatch):
@@ -700,21 +682,6 @@ def test_a_score_is_a_sentence_and_says_when_it_knows_nothing():
     assert loss.interval[1] == _tallies.LARGEST_LOG_LOSS
 
 
-def test_thresholds_of_curves_are_those_of_the_points():
-    probability = Known().predict_proba(X)[:, 1]
-    found = exact("roc_auc")
-    fpr, tpr = found.curve
-    for rate, share, border in zip(fpr, tpr, found.thresholds, strict=True):
-        assert rate == pytest.approx(np.mean(probability[Y == 0] >= border))
-        assert share == pytest.approx(np.mean(probability[Y == 1] >= border))
-    found = exact("average_precision")
-    precision, recall = found.curve
-    for rate, share, border in zip(precision, recall, found.thresholds, strict=True):
-        assert share == pytest.approx(np.mean(probability[Y == 1] >= border))
-        assert rate == pytest.approx(np.mean(Y[probability >= border]) if share else 0.0)
-    assert exact("accuracy").thresholds is None
-
-
 def test_log_losses_are_clipped_record_by_record():
     class Odd:
         classes_ = np.arange(2)
@@ -735,8 +702,7 @@ def test_planted_bug_a_class_beside_the_right_ones_that_is_free(monkeypatch):
         assert seen > 1.05 * charged
 
 
-@pytest.mark.parametrize(("metric", "loss"), [("brier", 0.25), ("log_loss", math.log(2.0))])
-def test_equal_losses_have_a_mean_that_is_known(metric, loss):
+def test_equal_losses_have_a_mean_that_is_known():
     class Even:
         classes_ = np.array([0, 1])
 
@@ -746,16 +712,15 @@ def test_equal_losses_have_a_mean_that_is_known(metric, loss):
         def predict_proba(self, X):
             return np.full((len(X), 2), 0.5)
 
-    found = private_score(
-        Even(), np.zeros((400, 1)), np.arange(400) % 2, metric=metric, epsilon=math.inf
-    )
-    assert (found.value, *found.interval) == pytest.approx((loss, loss, loss), abs=0.04)
+    rows, labels = np.zeros((400, 1)), np.arange(400) % 2
+    found = private_score(Even(), rows, labels, metric="log_loss", epsilon=math.inf)
+    assert (found.value, *found.interval) == pytest.approx(3 * (math.log(2.0),), abs=0.04)
 
 
 @every_metric
 @pytest.mark.parametrize("classes", [[0, 1], ["no", "yes"], [False, True]])
 def test_a_score_is_rebuilt_from_its_json(metric, classes):
-    """Labels of each type, infinite thresholds, arrays of every shape."""
+    """Labels of each type, arrays of every shape."""
     model, (X, y) = Known(), records(np.random.default_rng(0), 600)
     model.classes_ = np.array(classes)
     if metric in ("recall", "precision", "f1", "confusion_matrix", "accuracy", "balanced_accuracy"):
@@ -765,7 +730,7 @@ def test_a_score_is_rebuilt_from_its_json(metric, classes):
     assert str(again) == str(score)
     assert again.privacy_ == score.privacy_
     assert again.classes.tolist() == score.classes.tolist()
-    for name in ("value", "interval", "curve", "thresholds", "majority"):
+    for name in ("value", "interval", "majority"):
         np.testing.assert_equal(getattr(again, name), getattr(score, name))
 
 

@@ -5,14 +5,12 @@ import math
 import warnings
 from collections import Counter
 from contextlib import nullcontext
-from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from joblib import parallel_config
 from pandas import DataFrame
-from scipy.stats import uniform
 from sklearn.base import clone
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.pipeline import make_pipeline
@@ -32,7 +30,7 @@ from dp_halfspace import (
 )
 from dp_halfspace.model_selection import _search_plan as plan_module
 from dp_halfspace.model_selection import _search_runs as candidates
-from dp_halfspace.model_selection._search_plan import planned_record, score_sensitivity
+from dp_halfspace.model_selection._search_plan import score_sensitivity
 from dp_halfspace.privacy import Exponential, Gaussian, Pure, random_stopping
 from dp_halfspace.privacy.events import RandomStopping
 from dp_halfspace.privacy.mechanisms import ExponentialChoice
@@ -98,19 +96,19 @@ def test_every_run_has_the_budget_that_was_accounted_for(estimator, selection, d
     assert_runs_add_up(estimator, selection, delta)
 
 
+def planned(candidates, selection, delta):
+    return plan_module.plan_search(
+        candidates, n_samples=400, epsilon=2.0, delta=delta, selection=selection, miss=0.1
+    )
+
+
 def assert_runs_add_up(estimator, selection, delta):
     fitted = search(estimator, selection=selection, delta=delta)
-    plan = plan_module.plan_search(
-        lambda params: planned_record(fitted._candidate(params), X, Y),
-        fitted._grid(),
-        n_samples=400,
-        epsilon=2.0,
-        delta=0.0 if delta == 0.0 else 1e-5,
-        selection=selection,
-        miss=0.1,
-    )
-    records = [planned_record(fitted._candidate(c), X, Y) for c in plan.candidates]
     at = 0.0 if delta == 0.0 else 1e-5
+    candidates = [{**params, "delta": at} for params in fitted._grid()]
+    plan = planned([fitted._candidate(c)._plans(X, Y) for c in candidates], selection, at)
+    runs = [fitted._candidate({**each, "epsilon": plan.epsilon}) for each in candidates]
+    records = [run.plan(X, Y) for run in runs]
     if selection == "exponential":
         events = [event for record in records for event in record.events]
         assert Exponential(plan.choice.epsilon) in plan.events
@@ -136,14 +134,10 @@ def assert_runs_add_up(estimator, selection, delta):
 @pytest.mark.slow
 @pytest.mark.parametrize("case", [CASES[0], CASES[3], CASES[8]])
 def test_account_test_sees_candidates_with_too_much(monkeypatch, case):
-    """Planted: candidates get twice the budget they were planned with."""
-    honest = plan_module._Search.plan_candidates
-    monkeypatch.setattr(
-        plan_module._Search,
-        "plan_candidates",
-        lambda search, epsilon: honest(search, 2.0 * epsilon),
-    )
-    monkeypatch.setattr(plan_module, "WIDE_DOWN", 1.0)
+    """Planted: candidates get twice the budget that is left for them."""
+    honest = plan_module.run_epsilon
+    monkeypatch.setattr(plan_module, "run_epsilon", lambda mu, delta: 2.0 * honest(mu, delta))
+    monkeypatch.setattr(plan_module, "WIDE_DOWN", 2.0 if case[2] == 0.0 else 1.0)
     # The planner itself notices, or the test does.
     monkeypatch.setattr(plan_module, "random_stopping_event", lambda *given: Gaussian(0.01))
     with pytest.raises((AssertionError, RuntimeError)):
@@ -152,12 +146,8 @@ def test_account_test_sees_candidates_with_too_much(monkeypatch, case):
 
 def test_account_test_sees_scores_that_are_not_charged(monkeypatch):
     """Planted: noise on all scores that is not among the events while budgets are divided."""
-    honest = plan_module._all_and
-
-    def forgetful(choice):
-        return lambda records: honest(choice)(records)[:-1]
-
-    monkeypatch.setattr(plan_module, "_all_and", forgetful)
+    honest = plan_module._all_events
+    monkeypatch.setattr(plan_module, "_all_events", lambda *given: honest(*given)[:-1])
     with pytest.raises(AssertionError):
         assert_runs_add_up(OUTPUT, "gaussian", "auto")
 
@@ -173,7 +163,6 @@ def test_nothing_else_leaves():
             "best_params_",
             "classes_",
             "privacy_",
-            "n_features_in_",
         }
     assert [entry.record for entry in ledger.entries()][-1] == fitted.privacy_
     assert len(ledger.entries()) == 2
@@ -194,14 +183,10 @@ def test_an_estimator_with_another_budget_is_refused_before_any_charge(stated, r
     """A reader cannot tell whether its budget is that of a candidate or of the whole search."""
     ledger = PrivacyLedger(epsilon=10.0, delta=0.1)
     model = OutputPerturbationClassifier(data_norm=1.0, classes=[0, 1], **stated)
-    searches = [
-        PrivateSearchCV(inner, {}, epsilon=2.0, ledger=ledger)
-        for inner in (model, make_pipeline(Normalizer(), model))
-    ]
-    for each in searches:
-        if refused is None:
-            assert each.plan(X, Y).epsilon == 2.0
-            continue
+    each = PrivateSearchCV(model, {}, epsilon=2.0, ledger=ledger)
+    if refused is None:
+        assert each.plan(X, Y).epsilon == 2.0
+    else:
         for method in (each.plan, each.fit):
             with pytest.raises(ValueError, match=refused):
                 method(X, Y)
@@ -221,12 +206,6 @@ def test_what_is_protected_is_what_the_estimator_protects(selection, delta):
     ledger = PrivacyLedger(epsilon=10.0, delta=0.1)
     with pytest.raises(BudgetError, match="does not protect the features"):
         search(model, grid=grid, ledger=ledger, **params).fit(X, Y)
-
-
-def test_nothing_is_printed_about_secret_runs(capsys):
-    search(verbose=10, selection="random_stopping").fit(X, Y)
-    captured = capsys.readouterr()
-    assert captured.out == captured.err == ""
 
 
 def warnings_of(monkeypatch, runs, n_jobs=None):
@@ -389,53 +368,47 @@ def test_score_test_sees_scores_that_are_not_cut(monkeypatch):
     ],
 )
 def test_the_way_is_chosen_by_public_numbers(estimator, size, delta, taken):
-    grid = [{"alpha": alpha} for alpha in np.logspace(-2, 0, size)]
-
-    def probe(params):
-        return planned_record(clone(estimator).set_params(**params), X, Y)
-
     at = 0.0 if delta == 0.0 else 1e-5
-    way = plan_module._Search(probe, grid, 400, 2.0, at).way("auto")
-    assert (way if way == "exponential" else "random_stopping") == taken
+    plans = [
+        clone(estimator).set_params(alpha=alpha, delta=at)._plans(X, Y)
+        for alpha in np.logspace(-2, 0, size)
+    ]
+    assert (planned(plans, "auto", at).distribution is None) == (taken == "exponential")
 
 
-def test_a_candidate_is_planned_for_all_budgets_and_never_taken_for_another():
-    searching = PrivateSearchCV(OBJECTIVE, {"alpha": [1e-2, 1e-1], "fit_intercept": [True, False]})
-    made = []
-    plans = plan_module.candidate_plans(
-        lambda params: made.append(params) or searching._candidate(params), X, Y
-    )
-    delta = 1e-5
-    for epsilon in (0.5, 2.0):
-        for params in searching._grid():
-            asked = {**params, "epsilon": epsilon, "delta": delta}
-            assert plans(asked) == planned_record(searching._candidate(asked), X, Y)
-    assert len(made) == 4
+def test_the_data_are_checked_once_for_a_candidate_and_not_for_each_repeat(monkeypatch):
+    honest, made = OutputPerturbationClassifier._plans, []
+
+    def counted(self, *given):
+        made.append(self.alpha)
+        return honest(self, *given)
+
+    monkeypatch.setattr(OutputPerturbationClassifier, "_plans", counted)
+    record = search(n_repeats=2).plan(X, Y)
+    assert made == GRID["alpha"]
+    assert [dict(each)["alpha"] for each in dict(record.public)["candidates"]] == sorted(2 * made)
 
 
 def test_one_candidate_without_an_account_decides_the_way():
     """Random stopping needs an account of every candidate."""
 
-    def probe(params):
-        event = Pure(0.1) if params["odd"] else Gaussian(0.1)
-        return SimpleNamespace(events=(event,), adjacency="replace-one")
-
-    grid = [{"odd": place == 3} for place in range(6)]
-    search = plan_module._Search(probe, grid, 400, 1.0, 1e-5)
-    assert search.way("auto") == "exponential"
-    assert replace(search, grid=grid[:3] * 2).way("auto") == "gaussian"
+    gaussian = lambda epsilon: SimpleNamespace(events=(Gaussian(0.01 * epsilon),))  # noqa: E731
+    other = lambda epsilon: SimpleNamespace(events=(Pure(0.01 * epsilon),))  # noqa: E731
+    mixed = [*3 * [gaussian], other, *2 * [gaussian]]
+    assert planned(mixed, "auto", 1e-5).distribution is None
+    assert planned(6 * [gaussian], "auto", 1e-5).distribution is not None
     with pytest.raises(ValueError, match="selection='exponential'"):
-        search.way("random_stopping")
+        planned(mixed, "random_stopping", 1e-5)
 
 
 @pytest.mark.parametrize(
     ("params", "message"),
     [
-        ({"grid": None}, "either"),
-        ({"param_distributions": {"alpha": [1.0]}}, "either"),
+        ({"grid": None}, "param_grid"),
         ({"grid": {"epsilon": [1.0]}}, "'epsilon'"),
         ({"grid": {"aplha": [1.0]}}, "'aplha'"),
         ({"estimator": RandomForestClassifier()}, "of this package"),
+        ({"estimator": make_pipeline(Normalizer(), OUTPUT)}, "the search is the last step"),
         ({"estimator": RANKING, "selection": "random_stopping"}, "selection='exponential'"),
         ({"epsilon": 0.0}, "epsilon"),
         ({"miss": 1.5}, "miss"),
@@ -540,22 +513,6 @@ def test_the_noise_of_a_score_is_the_streams(seed):
 
     assert scored(1) != scored(2)
     assert (scored(1) == scored(1)) == (seed is not None)
-
-
-@pytest.mark.filterwarnings("ignore:random_state")
-def test_random_candidates_are_as_many_as_asked_for_and_public():
-    def candidates_of(**more):
-        given = {"param_distributions": {"alpha": uniform(0.1, 0.5)}, **more}
-        return PrivateSearchCV(OUTPUT, **given)._grid()
-
-    found = candidates_of(n_iter=7)
-    assert len({each["alpha"] for each in found}) == 7
-    assert all(0.1 <= each["alpha"] <= 0.6 for each in found)
-    assert found != candidates_of(n_iter=7)
-    assert len(candidates_of()) == 10
-    assert candidates_of(random_state=3) == candidates_of(random_state=3) != candidates_of()
-    fitted = PrivateSearchCV(OUTPUT, param_distributions=[{"alpha": [0.3]}], n_iter=1).fit(X, Y)
-    assert fitted.best_params_ == {"alpha": 0.3}
 
 
 def test_names_of_an_earlier_table_are_forgotten():

@@ -49,6 +49,7 @@ class Known(ClassifierMixin, BaseEstimator):
 
     def __init__(self, **params):
         common = {"epsilon": 1.0, "delta": "auto", "ledger": None, "random_state": None}
+        common["classes"] = None
         vars(self).update({"hits": 0, "expected": 0, "share": 1.0, **common, **params})
 
     def get_params(self, deep=True):
@@ -69,7 +70,7 @@ class Known(ClassifierMixin, BaseEstimator):
             adjacency="replace-one",
             events=(event,),
             noise="none" if math.isinf(self.epsilon) else noise_kind(self.random_state),
-            public={"n_samples": len(y)},
+            public={"n_samples": len(y), "classes": (0, 1)},
         )
 
     def _plans(self, X, y):
@@ -92,8 +93,8 @@ class Known(ClassifierMixin, BaseEstimator):
 @pytest.fixture(autouse=True)
 def admitted(monkeypatch):
     """Searches take classifiers of the package alone, and this stands for one."""
-    honest = plan_module._is_private
-    monkeypatch.setattr(plan_module, "_is_private", lambda k: issubclass(k, Known) or honest(k))
+    honest = search_module.is_private
+    monkeypatch.setattr(search_module, "is_private", lambda k: issubclass(k, Known) or honest(k))
 
 
 def records(first=0):
@@ -126,10 +127,10 @@ def plans_are_made_once(monkeypatch):
     """A plan is a function of public numbers; hundreds of fits share one."""
     found, honest = {}, plan_module.plan_search
 
-    def planned(probe, grid, **params):
-        key = repr((grid, params))
+    def planned(candidates, **params):
+        key = repr(([record(1.0).events for record in candidates], params))
         if key not in found:
-            found[key] = honest(probe, grid, **params)
+            found[key] = honest(candidates, **params)
         return found[key]
 
     monkeypatch.setattr(search_module, "plan_search", planned)
@@ -139,8 +140,7 @@ def plans_are_made_once(monkeypatch):
 def plan_of(model):
     X, y = records()
     return plan_module.plan_search(
-        lambda params: plan_module.planned_record(model._candidate(params), X, y),
-        model._grid(),
+        [model._candidate({**each, "delta": model.delta})._plans(X, y) for each in model._grid()],
         n_samples=N,
         epsilon=model.epsilon,
         delta=model.delta,
@@ -434,10 +434,9 @@ def assert_charge_covers_the_runs(**params):
     model = search(**params).set_params(param_grid=grid)
     plan = plan_of(model)
     X, y = records()
-    spent = [
-        plan_module.planned_record(model._candidate(params), X, y).events
-        for params in plan.candidates
-    ]
+    budget = {"epsilon": plan.epsilon, "delta": model.delta}
+    runs = [model._candidate({**params, **budget}) for params in model._grid()]
+    spent = [run.plan(X, y).events for run in runs]
     fitted = model.fit(X, y)
     assert fitted.privacy_.events == plan.events
     if plan.distribution is None:
@@ -500,7 +499,7 @@ def test_scores_are_perturbed_by_what_was_charged(kind):
     if kind == "gaussian":
         assert plan.choice.sigma >= plan.choice.sensitivity / plan.choice.mu * (1 - 1e-12)
     else:
-        each = plan.candidates[0]["epsilon"] + plan.choice.epsilon
+        each = plan.epsilon + plan.choice.epsilon
         assert (2.0 + plan.distribution.eta) * each <= 4.0
         assert (2.0 + plan.distribution.eta) * each >= 4.0 * (1 - 1e-5)
     source = OS_RANDOMNESS if kind == "pure" else SeededBytes(1, "test")

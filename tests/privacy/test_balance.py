@@ -11,21 +11,22 @@ import sqlite3
 import sys
 import threading
 from collections import Counter
+from decimal import Decimal
 
 import pytest
 
 from dp_halfspace.exceptions import BudgetError
-from dp_halfspace.ledger import cap, entries, ledger, spending
+from dp_halfspace.ledger import cap, entries, ledger
 from dp_halfspace.ledger import store as _ledger_store
-from dp_halfspace.ledger.ledger import Balance
+from dp_halfspace.ledger.entries import Balance
 from dp_halfspace.ledger.store import Row, digest_of
 from dp_halfspace.privacy import PrivacyLedger, open_ledger
-from dp_halfspace.privacy.events import Pure
+from dp_halfspace.privacy.events import Pure, Repeated
 from tests.privacy.oracles import pure
 
 # An interruption may reach a generator that is being closed, where Python can only warn of it.
 pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
-MODULES = (_ledger_store, ledger, entries, cap, spending, contextlib)
+MODULES = (_ledger_store, ledger, entries, cap, contextlib)
 TRACED = {module.__file__ for module in MODULES} | {__file__}
 
 
@@ -42,11 +43,8 @@ def test_a_balance_is_made_whole_or_not_at_all():
     one = row_after("first", 1, pure(0.1).to_json())
     two = row_after(one.digest, 2, pure(0.1).to_json())
     both = start.after([one, two], "here")
-    assert (both.last, both.digest, both.spending.events) == (
-        2,
-        two.digest,
-        {None: Counter({Pure(0.1): 2})},
-    )
+    assert (both.last, both.digest, both.counts) == (2, two.digest, Counter({Pure(0.1): 2}))
+    assert (both.asked, both.deltas) == (Decimal("0.2"), {0.0})
     assert start.after([one], "here").after([two], "here") == both
     assert start == Balance("first")
     for rows in ([two], [one, one], [one, two._replace(time="later")]):
@@ -54,10 +52,15 @@ def test_a_balance_is_made_whole_or_not_at_all():
             start.after(rows, "here")
 
 
+def test_equal_releases_of_one_record_count_each():
+    row = row_after("first", 1, pure(0.2, events=[Pure(0.1), Pure(0.1)]).to_json())
+    assert Balance("first").after([row], "here").events == [Repeated(Pure(0.1), 2)]
+
+
 def test_an_entry_of_seeded_noise_has_no_guarantee():
     """A file may hold one."""
     row = row_after("first", 1, pure(0.1, noise="seeded").to_json())
-    assert Balance("first").after([row], "here").spending.cases() == [[Pure(float("inf"))]]
+    assert Balance("first").after([row], "here").events == [Pure(float("inf"))]
 
 
 # -- an exception at every step -----------------------------------------------------------------
@@ -208,7 +211,7 @@ def two_steps(first):
         known = self._reading.balance
         whole = known.after(account.rows(known.last), self.handle)
         position, spent = (whole, known) if first == "position" else (known, whole)
-        self._reading.balance = Balance(position.digest, position.last, spent.spending)
+        self._reading.balance = Balance(position.digest, position.last, spent.counts)
         self._reading.balance = whole
         return whole
 

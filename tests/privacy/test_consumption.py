@@ -14,7 +14,6 @@ from dp_halfspace.privacy import noise, randomness
 from dp_halfspace.privacy.exponential import (
     CountedChoice,
     GeneralizedChoice,
-    ParallelChoice,
     TalliedChoice,
     TalliedChoices,
 )
@@ -44,7 +43,6 @@ CASES = [
     (DiscreteLaplaceNoise(1, 0.1), SCORES),
     (RandomizedResponse(3, 0.5), (np.zeros(SIZE), np.arange(SIZE) % 3.0)),
     (ExponentialChoice(1.0, 1.0), SCORES),
-    (ParallelChoice(1.0, 1.0), tuple(scores.reshape(3, -1) for scores in SCORES)),
     (GeneralizedChoice((1.0, 2.0) * (SIZE // 2), 1.0), tuple(-scores for scores in SCORES)),
     (TalliedChoice(1.0), COSTS),
     (CountedChoice(1.0, 0.5), COSTS),
