@@ -127,8 +127,6 @@ SENTENCES = {
         f"if {of('_cli.guesses.NEARLY_ALL'):.0%}".replace("%", " %") + " of its non-missing cells",
         f"with a majority above {short(of('_cli.commands._MAJORITY_BY_ACCURACY'))} an area of "
         f"{short(of('_cli.commands._DEFAULT_REFERENCE'))}",
-        f"From $2^{{{of('_cli.tables.FIRST_STREAMED').bit_length() - 1}}}$ cells",
-        "takes up to .3 of epsilon",
         f"the effects of up to {SHOWN} columns",
     ),
 }

@@ -73,7 +73,7 @@ def test_a_dry_run_charges_and_writes_nothing(folder, capsys, monkeypatch):
         assert main([*DRY, "--ledger", "l.db", "--cap", "3", "1e-6"]) == 0
         assert {path.name for path in folder.iterdir()} == before
         out = capsys.readouterr().out
-        assert "Ledger:    accepts this fit with epsilon 2." in out
+        assert "Ledger:    accepts this fit up to epsilon 2." in out
         PrivacyLedger("l.db", epsilon=3.0, delta=1e-6)
         assert main([*DRY, "--ledger", "l.db", "--save", "m.joblib", "--card", "c.html"]) == 0
     assert PrivacyLedger("l.db").entries() == []
@@ -105,7 +105,7 @@ def test_the_same_is_printed_before_a_charge(folder, capsys, monkeypatch):
 
 
 def test_the_plan_is_the_record_of_the_fit(folder, capsys):
-    assert main([*DRY, "--groups", "city", "--threshold", "recall", "0.9"]) == 0
+    assert main([*DRY, "--groups", "city"]) == 0
     out = capsys.readouterr()
     assert "unit: all rows of one 'city'" in out.out
     assert main([*DRY, "--delta", "0"]) == 0
@@ -115,7 +115,7 @@ def test_the_plan_is_the_record_of_the_fit(folder, capsys):
 @pytest.mark.parametrize(
     ("more", "words"),
     [
-        (["--threshold", "recall", "2"], "a number between 0 and 1"),
+        (["--delta", "2"], "a number in [0, 1/2)"),
         (["--target", "city_"], "did you mean city?"),
         (["--drop", "age,crp", "city"], "every column of X is dropped"),
         (["--ledger", "l.db"], "--cap EPSILON DELTA creates one"),

@@ -51,7 +51,7 @@ def test_a_key_is_noted_by_its_name(folder, capsys):
     assert main(["schema", "own.csv", "--target", "outcome"]) == 0
     printed, errors = capsys.readouterr()
     assert json.loads(printed)["columns"]["patient_id"] == "number"
-    assert "the column 'patient_id' may identify rows or persons" in errors
+    assert "these features may identify rows or persons: 'patient_id'." in errors
     assert '"drop" in the schema' in errors
 
 
