@@ -3466,12 +3466,6 @@ MUTANTS = [
         "inspection/card.py",
         "tests/inspection/test_card.py",
         (
-            "_measured",
-            "e.estimator == _SCORES and e.record not in records",
-            "False",
-            "test_a_card_never_denies_a_score_that_it_does_not_know",
-        ),
-        (
             "_promise",
             'record.noise == "seeded"',
             "False",
@@ -3502,20 +3496,24 @@ MUTANTS = [
             "test_a_linear_model_and_what_its_author_states",
         ),
         (
-            "_effects",
-            "natural.coefficients[:, place[name]]",
+            "_coefficients",
+            "natural.coefficients[:, j]",
             "natural.coefficients[:, 0]",
             "test_a_linear_model_and_what_its_author_states",
         ),
         (
             "_curves",
-            "-float(np.abs(c.effects).max())",
-            "float(np.abs(c.effects).max())",
+            "-c.largest",
+            "c.largest",
             "test_the_largest_effects_are_drawn_first",
         ),
+    ),
+    *of(
+        "inspection/effect_displays.py",
+        "tests/inspection/test_card.py",
         (
-            "_explains_nothing",
-            "bool(column.is_noise.all()) or",
+            "ColumnEffect",
+            "and not self.is_noise.all()",
             "",
             "test_a_display_that_explains_nothing_is_not_shown",
         ),

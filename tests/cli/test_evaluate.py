@@ -147,12 +147,9 @@ def test_saved_scores_stand_on_the_card(held_out, capsys):
     _, text = read_page("c.html")
     for line in printed[:8]:
         assert " ".join(line.split()) in text
-    assert "entry 1 of the ledger" in text
-    assert "no entry with the record of this fit" in text
     assert main(card) == 0
     _, text = read_page("c.html")
     assert "No score was given for this card" in text
-    assert "The ledger lists 1 other release of scores" in text
 
 
 def test_files_of_scores_are_checked(held_out, capsys):

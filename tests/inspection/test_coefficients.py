@@ -111,7 +111,7 @@ def test_where_there_are_none_it_is_said():
     with pytest.raises(ValueError, match="use EffectsDisplay"):
         natural_coefficients(small)
     curved = PrivateKernelClassifier(kernel="additive", classes=[0, 1]).fit(X, y)
-    with pytest.raises(ValueError, match="linear in features"):
+    with pytest.raises(ValueError, match="no linear score"):
         natural_coefficients(curved)
     table = PrivateTableClassifier(classes=[0, 1], schema=dict.fromkeys("012", "number")).fit(X, y)
     with pytest.raises(ValueError, match="use EffectsDisplay"):
