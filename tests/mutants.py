@@ -528,10 +528,10 @@ MUTANTS = [
         "_pipelines.py",
         "tests/inspection/test_pipeline.py",
         (
-            "findings_in_front",
-            "() if is_step else steps[:-1]",
-            "steps[:-1]",
-            "test_a_model_inside_a_step_has_nothing_in_front",
+            "findings_of_pipeline",
+            "if finding.reads == _READS",
+            "",
+            "test_a_fit_says_which_steps_in_front_of_it_learn_from_the_records",
         ),
         (
             "",
@@ -4659,10 +4659,10 @@ MUTANTS = [
         "_outer_calls.py",
         "tests/test_repeated_fits.py",
         (
-            "outermost_caller",
-            " and owner.__module__ != _OF_TRANSFORMERS",
+            "callers",
+            "and id(owner) not in owners",
             "",
-            "test_workers_of_transformers_fit_once",
+            "test_the_outermost_call_is_named_once_with_the_number_of_its_fits",
         ),
     ),
     *of(

@@ -209,7 +209,7 @@ def test_columns_that_are_not_used_are_named_and_noise_is_grey(tmp_path):
     ],
     ids=["labels", "no noise", "rbf", "additive", "pipeline"],
 )
-@pytest.mark.filterwarnings("ignore:earlier pipeline steps")
+@pytest.mark.filterwarnings("ignore:steps of this pipeline")
 def test_every_kind_of_model_has_a_card(model, words, tmp_path):
     _, text = text_of(model_card(model.fit(*separated(1500, 3))), tmp_path)
     assert words in text
@@ -266,7 +266,7 @@ def test_what_wraps_a_model_promises_nothing_of_the_model(kind, tmp_path):
     assert "no public ranges" not in text
 
 
-@pytest.mark.filterwarnings("ignore:earlier pipeline steps")
+@pytest.mark.filterwarnings("ignore:steps of this pipeline")
 @pytest.mark.parametrize("frozen", [False, True])
 def test_what_wraps_a_private_model_tells_its_guarantee(frozen, tmp_path):
     model = PrivateTableClassifier(epsilon=2.0, delta=1e-7, classes=[0, 1]).fit(X, Y)

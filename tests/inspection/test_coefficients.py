@@ -104,7 +104,7 @@ def test_those_of_cells_are_none_of_columns(n_classes):
         natural_coefficients(model)
 
 
-@pytest.mark.filterwarnings("ignore:earlier pipeline steps")
+@pytest.mark.filterwarnings("ignore:steps of this pipeline")
 def test_where_there_are_none_it_is_said():
     y = (X[:, 0] > 55).astype(int)
     small = AdaptiveMarginClassifier(epsilon=1.0, classes=[0, 1]).fit(X[:200], y[:200])

@@ -22,7 +22,7 @@ def uncovered(estimator):
     return type(inner).__name__, [text.split(".")[0] for text in said]
 
 
-@pytest.mark.filterwarnings("ignore:earlier pipeline steps")
+@pytest.mark.filterwarnings("ignore:steps of this pipeline")
 def test_steps_that_see_private_rows_are_named():
     _, said = uncovered(make_pipeline(MaxAbsScaler(), make_pipeline(Normalizer(), PRIVATE)))
     assert said == ["Not covered: Normalizer", "Not covered: MaxAbsScaler"]
