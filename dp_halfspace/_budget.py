@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any
 
 from sklearn.base import BaseEstimator
 
-from dp_halfspace._outer_calls import OF_PAIRS, callers, calls_of_sklearn
+from dp_halfspace._outer_calls import OF_PAIRS, callers
 from dp_halfspace._params import EPSILON_RANGE, storable
 from dp_halfspace._pipelines import findings_of_pipeline
-from dp_halfspace._sklearn_compat import HasMethods, Interval, Options, StrOptions
+from dp_halfspace._sklearn_compat import HasMethods, Interval, Options, StrOptions, calls_of_sklearn
 from dp_halfspace.exceptions import warn_caller
 
 if TYPE_CHECKING:
@@ -182,6 +182,8 @@ def warn_of_calls_around(record: PrivacyRecord) -> None:
     running calls of scikit-learn and their parameters.
     """
     calls = calls_of_sklearn()
+    if not calls:
+        return
     n_classes = len(dict(record.public).get("classes", ()))
     if n_classes > 2 and any(caller.name in OF_PAIRS for caller in callers(calls)):
         raise ValueError(

@@ -1,4 +1,4 @@
-"""The running calls of scikit-learn around a fit, and the outermost one that fits several times.
+"""The running calls of scikit-learn that fit an estimator several times, and how many times.
 
 Decided by parameters and public facts alone.
 """
@@ -6,7 +6,6 @@ Decided by parameters and public facts alone.
 from __future__ import annotations
 
 import math
-import sys
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -30,22 +29,6 @@ class Caller(NamedTuple):
     name: str
     n_fits: int | None
     call: Mapping[str, Any]
-
-
-def calls_of_sklearn() -> list[tuple[str, Mapping[str, Any]]]:
-    """Return the running functions of scikit-learn, the outermost first, with their local names.
-
-    A fit cannot tell from its rows how they were computed, but the calls around it show this. A
-    process that received a fit from another process has no such calls.
-    """
-    found = []
-    frame = sys._getframe(1)
-    while frame is not None:
-        module = frame.f_globals.get("__name__", "")
-        if module.partition(".")[0] in ("sklearn", "imblearn"):
-            found.append((f"{module}.{frame.f_code.co_name}", frame.f_locals))
-        frame = frame.f_back  # type: ignore[assignment]
-    return found[::-1]
 
 
 def _n_fits(name: str, outer: Any, call: Mapping[str, Any]) -> int | None:

@@ -16,8 +16,9 @@ from dataclasses import dataclass, field
 from threading import Lock
 from typing import Any, cast
 
-from dp_halfspace._outer_calls import FUNCTIONS, Caller, callers, calls_of_sklearn
+from dp_halfspace._outer_calls import FUNCTIONS, Caller, callers
 from dp_halfspace._pipelines import NOT_PRIVATE
+from dp_halfspace._sklearn_compat import calls_of_sklearn
 from dp_halfspace.exceptions import RepeatedFitWarning, warn_caller
 from dp_halfspace.privacy import accounting
 from dp_halfspace.privacy.events import Event, Repeated
@@ -67,7 +68,8 @@ def warn_of_repeated_fits(kind: type, record: PrivacyRecord, ledger: Any, X: Any
 
 def _warn_of_calls(kind: type, record: PrivacyRecord, *, has_ledger: bool) -> bool:
     """Warn once of a call that fits several times; return whether there is one."""
-    around = callers(calls_of_sklearn())
+    calls = calls_of_sklearn()
+    around = callers(calls) if calls else []
     if not around:
         return False
     caller = around[0]

@@ -6,7 +6,8 @@ imported here. If a release moves one of these names, only this module has to ch
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import sys
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import cache, wraps
 from importlib.util import find_spec
@@ -32,6 +33,7 @@ __all__ = [
     "Options",
     "StrOptions",
     "ThreadpoolController",
+    "calls_of_sklearn",
     "column_names",
     "rows_of",
     "set_callbacks",
@@ -111,6 +113,22 @@ def without_callbacks(estimator: Any) -> None:
         # Many objects have no callbacks, and before scikit-learn 1.9 none has.
         if not isinstance(held, type) and hasattr(held, "set_callbacks"):
             held.set_callbacks()
+
+
+def calls_of_sklearn() -> list[tuple[str, Mapping[str, Any]]]:
+    """Return the running functions of scikit-learn, the outermost first, with their local names.
+
+    A fit cannot tell from its rows how they were computed, but the calls around it show this. A
+    process that received a fit from another process has no such calls.
+    """
+    found = []
+    frame = sys._getframe(1)
+    while frame is not None:
+        module = frame.f_globals.get("__name__", "")
+        if module.partition(".")[0] in ("sklearn", "imblearn"):
+            found.append((f"{module}.{frame.f_code.co_name}", frame.f_locals))
+        frame = frame.f_back  # type: ignore[assignment]
+    return found[::-1]
 
 
 @cache
