@@ -132,12 +132,6 @@ def _labels(items: list[str]) -> list[str]:
     return items
 
 
-def _pair(items: list[Any]) -> list[Any]:
-    if len(items) != 2:
-        raise argparse.ArgumentTypeError("takes two values")
-    return items
-
-
 def parse_options(argv: Sequence[str], prog: str = _MODULE) -> argparse.Namespace:
     """Read the command line, or raise `UserError`; `command` is empty for the demonstration.
 
@@ -208,8 +202,8 @@ def _add_plan(parser: argparse.ArgumentParser) -> None:
     add("--rows", "number of rows of the table", type=_count, required=True)
     add("--columns", "number of feature columns", type=_count, required=True)
     add("--classes", "number of labels (default: 2)", type=_count, default=2)
-    text = "accuracy without privacy on such tables, never from the private rows; 0.85 if none"
-    add("--reference", text, type=_fraction, metavar="ACCURACY")
+    text = "accuracy without privacy on such tables, never from the private rows (default: 0.85)"
+    add("--reference", text, type=_fraction, default=0.85, metavar="ACCURACY")
     text = "public guess of the share of the largest class"
     add("--majority", text, type=_fraction, metavar="SHARE")
     text = "instead of --reference, if one of two labels is rare: area under the ROC curve"
@@ -304,7 +298,7 @@ def _add_budget(add: _Add, what: str) -> None:
     add("--groups", f"{_PERSONS} are protected together", metavar="COLUMN")
     add("--ledger", f"privacy ledger of the table, charged before the {what}", **_FILE)
     text = "total epsilon and delta of the table; creates the ledger, which must not exist"
-    add("--cap", text, action=_list(_number, _pair), metavar="BUDGET")
+    add("--cap", text, nargs=2, type=_number, metavar=("EPSILON", "DELTA"))
 
 
 def _add_budgets(add: _Add, default: list[float]) -> None:

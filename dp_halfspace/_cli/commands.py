@@ -41,7 +41,6 @@ from dp_halfspace._cli.tables import (
 from dp_halfspace._html import align_columns, csv_cell, printable
 from dp_halfspace._sklearn_compat import single_blas_thread
 from dp_halfspace.data.schema import word_of
-from dp_halfspace.estimators._outlook import BEFOREHAND, Outlook
 from dp_halfspace.exceptions import BudgetError, CertificateError, PrivacyWarning
 from dp_halfspace.inspection import plan_accuracy
 from dp_halfspace.inspection.card import model_card, table_of_scores
@@ -54,27 +53,20 @@ _PROBABILITY_DIGITS = 6
 _NO_MODEL = "not a model that the command `fit` has saved"
 # How messages about a released model begin.
 _FINDINGS = "every row has the same score|by a noisy count one class is rare"
-# Accuracy of a linear classifier without privacy, or area if the majority class has a larger share.
-_DEFAULT_REFERENCE = 0.85
-_MAJORITY_BY_ACCURACY = 0.8
 
 
 def plan(options: Any, out: TextIO, err: TextIO) -> None:
     """Simulate the expected accuracy, and print it as a table."""
     del err
-    reference, area = options.reference, options.reference_area
-    if reference is None and area is None and (options.majority or 0.0) > _MAJORITY_BY_ACCURACY:
-        # The default accuracy would hardly exceed the majority class, or not at all.
-        area = _DEFAULT_REFERENCE
     with _refusals_as_sentences():
         expected = plan_accuracy(
             options.rows,
             options.columns,
             options.classes,
             options.epsilons,
-            reference=_DEFAULT_REFERENCE if reference is None else reference,
+            reference=options.reference,
             majority=options.majority,
-            reference_area=area,
+            reference_area=options.reference_area,
             n_repeats=options.repeats,
             random_state=options.seed,
         )
@@ -105,19 +97,19 @@ def schema(options: Any, out: TextIO, err: TextIO) -> None:
     else:
         write_text(options.out, text)
         write_out(out, f"Written: {printable(options.out)}, {len(entries)} columns\n")
-    notes = [
+    text = (
         "these types were inferred from the private cells. Check them, correct them by the "
         "meaning of the columns, and add public facts: a number may become [0, 120], "
         'a text ["I", "II", "III"], and a column that is not a feature '
         '"drop". A cell of another type than its column is treated as missing.'
-    ]
+    )
     looks = [f"column {name!r}: {guess.look}" for name, guess in found.items() if guess.look]
     if looks:
-        notes.append(f"look at the file before you use this template. In {'; in '.join(looks)}.")
+        text += f" Look at the file before you use this template. In {'; in '.join(looks)}."
     if options.target:
-        notes.append('state the PUBLIC labels under "target", such as ["no", "yes"].')
-    for text in notes + note_on_keys(entries):
-        note(err, text)
+        text += ' State the PUBLIC labels under "target", such as ["no", "yes"].'
+    for each in [text, *note_on_keys(entries)]:
+        note(err, each)
 
 
 def fit(options: Any, out: TextIO, err: TextIO) -> None:
@@ -136,12 +128,10 @@ def fit(options: Any, out: TextIO, err: TextIO) -> None:
     )
     with _charges_named(ledger, options.ledger, "no model was made or saved"):
         with _reading(err):
-            text, record, outlook = _preview(model, table, options.groups)
+            text, record = _preview(model, table, options.groups)
             write_out(out, text)
             if options.dry_run:
                 warn_of_weak_budget(record)
-                if outlook is not None and outlook.is_poor:
-                    note(err, f"{outlook}.")
                 if ledger is not None:
                     left = ledger.remaining_for(model, table.rows, table.y, groups=table.groups)
                     write_out(out, f"Ledger:    accepts this fit up to epsilon {left:.6g}\n")
@@ -160,9 +150,7 @@ def fit(options: Any, out: TextIO, err: TextIO) -> None:
         write_out(out, guarantee + paths + _describe_ledger(ledger))
 
 
-def _preview(
-    model: Any, table: TrainingTable, groups: str | None
-) -> tuple[str, PrivacyRecord, Outlook | None]:
+def _preview(model: Any, table: TrainingTable, groups: str | None) -> tuple[str, PrivacyRecord]:
     """Return what a fit would read, release, cost and be expected to reach, by public numbers.
 
     Only the kinds of columns that are not stated come from the private cells. Nothing is drawn or
@@ -193,10 +181,9 @@ def _preview(
         f"Cost:      epsilon {rounded_text(record.epsilon)} at delta {rounded_text(record.delta)}; "
         f"unit: {_unit_of(groups)}"
     )
-    # A note states a poor outlook.
-    if outlook is not None and not outlook.is_poor:
+    if outlook is not None:
         parts.append(f"Expect:    {outlook}")
-    return "\n".join(parts) + "\n", record, outlook
+    return "\n".join(parts) + "\n", record
 
 
 def card(options: Any, out: TextIO, err: TextIO) -> None:
@@ -327,8 +314,7 @@ def _reading(err: TextIO) -> Iterator[None]:
     """Write some warnings as notes, and refusals as sentences; the command says other warnings."""
     with _refusals_as_sentences(), single_blas_thread(), warnings.catch_warnings():
         warnings.simplefilter("ignore", PrivacyWarning)
-        pattern = f"{BEFOREHAND}|{_FINDINGS}|{WEAK_GUARANTEE}"
-        warnings.filterwarnings("always", pattern, PrivacyWarning)
+        warnings.filterwarnings("always", f"{_FINDINGS}|{WEAK_GUARANTEE}", PrivacyWarning)
         warnings.showwarning = lambda message, *_, **__: note(err, f"{message}.")
         yield
 

@@ -282,10 +282,8 @@ def test_little_is_expected_is_noted_before_anything_is_spent(patients, capsys):
         assert main([*FIT, *poor, cap, "1e-3"]) == code
         assert PrivacyLedger("l.db").spent() == pytest.approx(0.0 if code else 0.2, abs=0.01)
         said = capsys.readouterr()
-        notes = [line for line in said.err.splitlines() if "expect about" in line]
-        assert len(notes) == 1
-        assert "Expect:" not in said.out
-        assert notes[0].startswith("dp_halfspace: note: epsilon=0.2 for 100 records")
+        assert said.out.count("Expect:    epsilon=0.2 for 100 records: expect about") == 1
+        assert "expect about" not in said.err
 
 
 RARE = ["fit", "ward.csv", "--target", "died", "--classes", "no,yes"]
