@@ -216,7 +216,7 @@ def test_persons_are_protected_with_all_their_rows(patients, capsys):
         (["7,x,yes", "7,x,no"] * 99, 0),
         ([f",,yes\n{SECRET},True,no"] * 99, 0),
         (["1,x,yes"] * 99, 0),
-        ([f"1,x,{SECRET}"] * 99, "label that is not in the label set"),
+        ([f"1,x,{SECRET}"] * 99, "a label that is not among the public labels"),
         ([], "no rows below its header"),
     ],
 )
