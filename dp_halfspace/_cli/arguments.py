@@ -13,6 +13,7 @@ from dp_halfspace import __version__
 from dp_halfspace._suggestion import did_you_mean
 
 _MODULE = "python -m dp_halfspace"
+# The largest seed that numpy takes.
 _LARGEST_SEED = 2**32 - 1
 _DELTA_RANGE = '"auto" (1/rows^2) or a number in [0, 1/2), with 0 for pure DP'
 

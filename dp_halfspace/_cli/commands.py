@@ -49,6 +49,7 @@ from dp_halfspace.privacy.record import PrivacyRecord, rounded_text
 
 # Marks of kinds that no schema states.
 _PRIVATE = "private: "
+# Decimals of a written probability, more than the noise of any fit leaves.
 _PROBABILITY_DIGITS = 6
 _NO_MODEL = "not a model that the command `fit` has saved"
 # How messages about a released model begin.

@@ -41,6 +41,7 @@ Exact scores like these are for public data only; for your own data, publish sco
 dp_halfspace.metrics.private_score. All classifiers are in dp_halfspace.__all__.
 * Less than a tenth of the improvement of a model without privacy over the majority class: epsilon
 is too small for this class and so few rows."""
+# Share of the rows of the built-in table on which accuracies are measured.
 _TEST_SHARE = 0.3
 # Shares of the improvement over the majority class: hardly any, and nearly all.
 _HARDLY = 0.1
