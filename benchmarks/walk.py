@@ -41,8 +41,8 @@ chain.fit(rows, y)
 joblib.dump(model.fit(rows, y).set_params(ledger=None), "python.joblib")
 again = joblib.load("python.joblib")
 print(again.predict_proba(rows.head(2)).round(3), again.privacy_)
-from dp_halfspace.inspection import TableEffectsDisplay, model_card
-print(TableEffectsDisplay.from_estimator(again).explained)
+from dp_halfspace.inspection import EffectsDisplay, model_card
+print(EffectsDisplay.from_estimator(again).explained)
 print(len(model_card(again)) > 1000)
 """
 _FIT = "fit train.csv {read} --target {target} --classes {classes} --epsilon {epsilon}"

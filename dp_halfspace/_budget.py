@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Any
 
 from sklearn.base import BaseEstimator
 
+from dp_halfspace._outer_calls import OF_PAIRS, callers
 from dp_halfspace._params import EPSILON_RANGE, storable
-from dp_halfspace._pipelines import findings_in_front
+from dp_halfspace._pipelines import findings_of_pipeline
 from dp_halfspace._sklearn_compat import HasMethods, Interval, Options, StrOptions, calls_of_sklearn
 from dp_halfspace.exceptions import warn_caller
 
@@ -23,8 +24,6 @@ if TYPE_CHECKING:
 
     from dp_halfspace.privacy.record import PrivacyRecord
 
-# The function of scikit-learn that fits a classifier to labels 0 and 1 in the place of others.
-_OF_PAIRS = "sklearn.multiclass._fit_binary"
 # Below this number accounting would underflow, and a fit would be useless.
 _SMALLEST_DELTA = 1e-300
 # From this epsilon on a fit warns that the guarantee is weak.
@@ -177,42 +176,29 @@ def warn_of_weak_budget(record: PrivacyRecord) -> None:
 
 
 def warn_of_calls_around(record: PrivacyRecord) -> None:
-    """Warn of pipeline steps that read the records, and of groups that do not reach the fit.
+    """Warn of pipeline steps that read the records.
 
     A fit to pairs of labels of more than two stated ones is refused. The decision depends on the
-    running calls of scikit-learn, their parameters, and which arguments they have.
+    running calls of scikit-learn and their parameters.
     """
-    calls = list(calls_of_sklearn())
+    calls = calls_of_sklearn()
     if not calls:
         return
     n_classes = len(dict(record.public).get("classes", ()))
-    if n_classes > 2 and any(name == _OF_PAIRS for name, _ in calls):
+    if n_classes > 2 and any(caller.name in OF_PAIRS for caller in callers(calls)):
         raise ValueError(
-            f"classes states {n_classes} labels, and OneVsRestClassifier, OneVsOneClassifier and "
-            "OutputCodeClassifier replace them by two others in each of their fits: state "
-            "classes=[0, 1] (of OutputCodeClassifier [-1, 1]), or fit this classifier itself, if "
-            "it takes more than two classes"
+            f"classes states {n_classes} labels, and {', '.join(OF_PAIRS)} replace them by two "
+            "others in each of their fits: state classes=[0, 1] (of OutputCodeClassifier [-1, 1]), "
+            "or fit this classifier itself, if it takes more than two classes"
         )
-    if any(name.startswith(("sklearn.pipeline", "imblearn.pipeline")) for name, _ in calls):
-        found = [
-            f"{f.step} reads {f.reads}; instead use {f.instead}" for f in findings_in_front(calls)
-        ]
-        if found:
-            warn_caller(
-                "earlier pipeline steps learn from the records, which the guarantee "
-                f"of this fit does not cover: {'. '.join(found)}. Wrap a step that was "
-                "fitted to public data in a FrozenEstimator"
-            )
-    is_split = any(
-        name == "sklearn.model_selection._validation.cross_validate"
-        and held.get("groups") is not None
-        for name, held in calls
-    )
-    if is_split and record.adjacency == "replace-one":
+    found = [
+        f"{f.step} reads {f.reads}; instead use {f.instead}" for f in findings_of_pipeline(calls)
+    ]
+    if found:
         warn_caller(
-            "cross_validate passes groups to the splitter only, so this fit protects "
-            "single rows, and not persons with several rows. Enable metadata routing, "
-            'set_fit_request(groups=True), and pass params={"groups": ...}'
+            "steps of this pipeline learn from the records, which the guarantee of the fit does "
+            f"not cover: {'. '.join(found)}. Wrap a step that was fitted to public data in a "
+            "FrozenEstimator"
         )
 
 

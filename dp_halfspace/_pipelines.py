@@ -153,27 +153,14 @@ def check_pipeline(estimator: Any, cv: Any = None) -> tuple[PipelineFinding, ...
     return (*_walk("", estimator), *outer)
 
 
-def findings_in_front(calls: Iterable[tuple[str, Mapping[str, Any]]]) -> list[PipelineFinding]:
-    """Check the pipeline steps before the running fit, by the calls around it.
+def findings_of_pipeline(calls: Iterable[tuple[str, Mapping[str, Any]]]) -> list[PipelineFinding]:
+    """Check the outermost pipeline that is being fitted, by the running calls, the outermost first.
 
     Steps of this package warn themselves, and those of other libraries are left to their users.
     """
-    found: list[PipelineFinding] = []
-    is_step = False
-    for name, held in calls:
-        module, _, function = name.rpartition(".")
-        steps = getattr(held.get("self"), "steps", None)
-        if module not in ("sklearn.pipeline", "imblearn.pipeline") or not steps:
-            continue
-        if function == "_fit":
-            # The running fit belongs to an earlier step, and no step is known to precede it.
-            is_step = True
-        elif function.startswith("fit"):
-            for path, step in () if is_step else steps[:-1]:
-                if library_of(type(step)) != "dp_halfspace":
-                    found += [f for f in _walk(path, step) if f.reads != _UNKNOWN]
-            is_step = False
-    return found
+    owners = (held.get("self") for name, held in calls if ".pipeline." in name and "fit" in name)
+    outermost = next((owner for owner in owners if getattr(owner, "steps", None)), None)
+    return [finding for finding in _walk("", outermost) if finding.reads == _READS]
 
 
 def _walk(path: str, step: Any) -> Iterator[PipelineFinding]:

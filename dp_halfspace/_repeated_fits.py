@@ -14,19 +14,15 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from threading import Lock
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
-from sklearn.base import ClassifierMixin
-
+from dp_halfspace._outer_calls import FUNCTIONS, Caller, callers
 from dp_halfspace._pipelines import NOT_PRIVATE
 from dp_halfspace._sklearn_compat import calls_of_sklearn
 from dp_halfspace.exceptions import RepeatedFitWarning, warn_caller
 from dp_halfspace.privacy import accounting
 from dp_halfspace.privacy.events import Event, Repeated
 from dp_halfspace.privacy.record import PrivacyRecord, rounded_text
-
-if TYPE_CHECKING:
-    from dp_halfspace._outer_calls import Caller
 
 # More kinds of tables than this are not remembered.
 _MOST_TABLES = 4096
@@ -40,7 +36,6 @@ _TOTAL_DIGITS = 3
 # Libraries whose code calls a fit in place of the user.
 _LIBRARIES = ("sklearn", "imblearn", "joblib")
 
-_SAID_BY_WORKERS: dict[str, Any] = {}
 _ARE_COUNTED: ContextVar[bool] = ContextVar("are_counted", default=True)
 
 
@@ -73,35 +68,26 @@ def warn_of_repeated_fits(kind: type, record: PrivacyRecord, ledger: Any, X: Any
 
 def _warn_of_calls(kind: type, record: PrivacyRecord, *, has_ledger: bool) -> bool:
     """Warn once of a call that fits several times; return whether there is one."""
-    calls = list(calls_of_sklearn())
-    if not calls:
+    calls = calls_of_sklearn()
+    around = callers(calls) if calls else []
+    if not around:
         return False
-    from dp_halfspace import _outer_calls  # noqa: PLC0415 - for fits inside of other calls only
-
-    caller = _outer_calls.outermost_caller(calls)
-    if caller is None:
-        return False
-    # A worker sees its own part of a call, so it warns once for all calls of a kind. Otherwise a
-    # local variable of the call remembers this, which ends with the call and keeps nothing alive.
-    said = _SAID_BY_WORKERS if caller.is_worker else cast("dict[str, Any]", caller.call)
-    key = "_dp_halfspace_warned_of_" + caller.name * caller.is_worker
-    role = key + ("classifiers" if issubclass(kind, ClassifierMixin) else "transformers")
-    if role in said:
-        return True
+    caller = around[0]
+    # A local variable of the call remembers what was said, which ends with it.
+    said = cast("dict[str, Any]", caller.call).setdefault("_dp_halfspace_said", set())
     sentences = []
-    if not has_ledger and caller.n_fits != 1:
+    if not has_ledger and caller.n_fits != 1 and kind not in said:
         sentences += [_what_fits_cost(caller, kind, record), _SHARE_A_LEDGER]
-    is_function = caller.name in _outer_calls.FUNCTIONS and not has_ledger
-    if key not in said and (is_function or caller.name in NOT_PRIVATE):
+    is_function = caller.name in FUNCTIONS and not has_ledger
+    if not said and (is_function or caller.name in NOT_PRIVATE):
         instead = NOT_PRIVATE.get(caller.name, "private_score on held-out records")
         sentences.append(
             f"{caller.name} uses exact results on the records, so that its result is not private: "
             f"instead use {instead}"
         )
     if sentences:
-        text = ". ".join([*sentences, _IGNORE])
-        warn_caller(text, RepeatedFitWarning, beyond=_LIBRARIES)
-    said[key] = said[role] = True
+        warn_caller(". ".join([*sentences, _IGNORE]), RepeatedFitWarning, beyond=_LIBRARIES)
+    said.add(kind)
     return True
 
 
@@ -111,8 +97,7 @@ def _what_fits_cost(caller: Caller, kind: type, record: PrivacyRecord) -> str:
     count = "several" if caller.n_fits is None else str(caller.n_fits)
     makes = f"{caller.name} makes {count} fits of {kind.__name__}"
     if caller.n_fits is None:
-        own = ", and a worker process counts its own fits only" if caller.is_worker else ""
-        return f"{makes}, and the budget of each, here {budget}, adds to that of the others{own}"
+        return f"{makes}, and the budget of each, here {budget}, adds to that of the others"
     total = _total(Counter(record.events), caller.n_fits, record.delta)
     # Fits to few records, or with other parameters, may be planned in another way.
     return (
@@ -152,7 +137,6 @@ def forget_fits() -> None:
     """Start to count the fits of this process anew."""
     with _COUNT_LOCK:
         _TABLES_SEEN.clear()
-        _SAID_BY_WORKERS.clear()
 
 
 def _count(record: PrivacyRecord, X: Any, *, is_silent: bool) -> None:

@@ -115,18 +115,20 @@ def without_callbacks(estimator: Any) -> None:
             held.set_callbacks()
 
 
-def calls_of_sklearn() -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """Yield the running functions of scikit-learn, the innermost first, with their local names.
+def calls_of_sklearn() -> list[tuple[str, Mapping[str, Any]]]:
+    """Return the running functions of scikit-learn, the outermost first, with their local names.
 
     A fit cannot tell from its rows how they were computed, but the calls around it show this. A
     process that received a fit from another process has no such calls.
     """
+    found = []
     frame = sys._getframe(1)
     while frame is not None:
         module = frame.f_globals.get("__name__", "")
         if module.partition(".")[0] in ("sklearn", "imblearn"):
-            yield f"{module}.{frame.f_code.co_name}", frame.f_locals
+            found.append((f"{module}.{frame.f_code.co_name}", frame.f_locals))
         frame = frame.f_back  # type: ignore[assignment]
+    return found[::-1]
 
 
 @cache

@@ -169,9 +169,7 @@ REFUSED: dict[str, Callable[[Book], Any]] = {
     ),
     "10^5 simulated classes": lambda book: plan_accuracy(6000, 12, 10**5, [1.0], reference=0.5),
     "10^12 numbers": lambda book: make_halfspace(10**10, 100, margin=0.1),
-    "curves of 5000 classes": lambda book: EffectsDisplay.from_estimator(
-        few_of_many(), [[0.0, 1.0]] * 5
-    ),
+    "curves of 5000 classes": lambda book: EffectsDisplay.from_estimator(few_of_many()),
 }
 
 

@@ -124,9 +124,6 @@ SENTENCES = {
     "guide/schema.md": (f"word counts in {of('data.schema._N_WORD_COLUMNS')} columns",),
     "command.md": (
         f"if {of('_cli.guesses.NEARLY_ALL'):.0%}".replace("%", " %") + " of its non-missing cells",
-        f"with a majority above {short(of('_cli.commands._MAJORITY_BY_ACCURACY'))} an area of "
-        f"{short(of('_cli.commands._DEFAULT_REFERENCE'))}",
-        f"From $2^{{{of('_cli.tables.FIRST_STREAMED').bit_length() - 1}}}$ cells",
         f"the effects of up to {SHOWN} columns",
     ),
 }

@@ -7,12 +7,13 @@ import math
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, NoReturn
 
 from dp_halfspace import __version__
 from dp_halfspace._suggestion import did_you_mean
 
 _MODULE = "python -m dp_halfspace"
+# The largest seed that numpy takes.
 _LARGEST_SEED = 2**32 - 1
 _DELTA_RANGE = '"auto" (1/rows^2) or a number in [0, 1/2), with 0 for pure DP'
 
@@ -35,14 +36,6 @@ class _Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         """Raise the message as a `UserError`."""
         raise UserError(f"{message} (see {self.prog} --help)")
-
-
-class _Command(NamedTuple):
-    """A command: the function that adds its options, what it does in a line, and more of it."""
-
-    add_options: Callable[[argparse.ArgumentParser], None]
-    description: str
-    example: str
 
 
 def _reader(
@@ -73,11 +66,6 @@ _delta = _reader(
     lambda text: "auto" if text == "auto" else float(text),
     lambda delta: delta == "auto" or 0 <= delta < 0.5,
     _DELTA_RANGE,
-)
-_character = _reader(
-    lambda text: "\t" if text in ("\\t", "tab") else text,
-    lambda text: len(text) == 1,
-    "one character",
 )
 # Tables that are part of the package are named with this prefix.
 _EXAMPLE = "example:"
@@ -145,31 +133,22 @@ def _labels(items: list[str]) -> list[str]:
     return items
 
 
-def _pair(items: list[Any]) -> list[Any]:
-    if len(items) != 2:
-        raise argparse.ArgumentTypeError("takes two values")
-    return items
-
-
 def parse_options(argv: Sequence[str], prog: str = _MODULE) -> argparse.Namespace:
     """Read the command line, or raise `UserError`; `command` is empty for the demonstration.
 
     In the help, the command is called `prog`, as the user called it.
     """
     name = argv[0] if argv and argv[0] in COMMAND_NAMES else ""
-    command = _COMMANDS[name]
-    width = max(map(len, COMMAND_NAMES)) + 2
-    firsts = [_COMMANDS[each].description.splitlines()[0] for each in COMMAND_NAMES]
-    listed = [f"  {each:{width}}{said}" for each, said in zip(COMMAND_NAMES, firsts, strict=True)]
-    more = "" if name else "\n".join(["\n\ncommands, each with --help:", *listed])
+    add_options, description = _COMMANDS[name]
+    firsts = [f"  {each:10}{_COMMANDS[each][1].splitlines()[0]}" for each in COMMAND_NAMES]
     parser = _Parser(
         prog=f"{prog} {name}".strip(),
-        description=command.description,
-        epilog=f"example:\n  {command.example.replace(_MODULE, prog)}{more}",
+        description=description.replace(_MODULE, prog),
+        epilog=None if name else "\n".join(["commands, each with --help:", *firsts]),
         allow_abbrev=False,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    command.add_options(parser)
+    add_options(parser)
     words = argv[1:] if name else argv
     if not name and words and not words[0].startswith("-"):
         parser.error(
@@ -199,6 +178,7 @@ def _refuse_unknown_options(parser: _Parser, words: Sequence[str]) -> None:
 _FILE: dict[str, Any] = {"type": _path, "metavar": "FILE"}
 _LABELS = "column that holds the label"
 _PERSONS = "column that names the person of each row: all rows of a person"
+_PURPOSE = "PUBLIC purpose, stored in the ledger"
 
 # Adds an option with its help to a parser.
 _Add = Callable[..., Any]
@@ -223,20 +203,15 @@ def _add_plan(parser: argparse.ArgumentParser) -> None:
     add("--rows", "number of rows of the table", type=_count, required=True)
     add("--columns", "number of feature columns", type=_count, required=True)
     add("--classes", "number of labels (default: 2)", type=_count, default=2)
-    text = (
-        "accuracy of a linear classifier without privacy on such tables, never from the private "
-        "rows (default: 0.85; if --majority is above 0.8, --reference-area 0.85 instead)"
-    )
-    add("--reference", text, type=_fraction, metavar="ACCURACY")
+    text = "accuracy without privacy on such tables, never from the private rows (default: 0.85)"
+    add("--reference", text, type=_fraction, default=0.85, metavar="ACCURACY")
     text = "public guess of the share of the largest class"
     add("--majority", text, type=_fraction, metavar="SHARE")
     text = "instead of --reference, if one of two labels is rare: area under the ROC curve"
     add("--reference-area", text, type=_fraction, metavar="AREA")
     _add_budgets(add, [0.3, 1.0, 3.0])
-    _add_delta(add)
     add("--repeats", "number of simulated tables (default: 12)", type=_count, default=12)
     add("--seed", "seed of the simulation", type=_seed)
-    add("--out", "file for a picture (.png, .svg or .pdf)", **_FILE)
 
 
 def _add_fit(parser: argparse.ArgumentParser) -> None:
@@ -249,39 +224,27 @@ def _add_fit(parser: argparse.ArgumentParser) -> None:
     text = "columns that are not features, such as identifiers"
     add("--drop", text, action=_list(), default=[], metavar="COLUMN")
     _add_budget(add, "fit")
-    text = "balanced: all classes have the same total weight, by noisy counts within the budget"
-    add("--class-weight", text, choices=("balanced",))
-    text = "additive: the score is a sum of curves, one for each column (default: auto)"
-    add("--features", text, choices=("auto", "additive", "linear"), default="auto")
     text = "print what a fit would read, release, cost and be expected to reach, and do nothing"
     add("--dry-run", text, action="store_true")
-    text = "file for the model (skops if it ends in .skops, otherwise joblib), unless --dry-run"
-    add("--save", text, **_FILE)
+    add("--save", "file for the model, unless --dry-run", **_FILE)
     add("--card", "file for the model card (HTML)", **_FILE)
-    _add_texts(parser)
+    add("--purpose", _PURPOSE, metavar="TEXT", default="")
 
 
 def _add_card(parser: argparse.ArgumentParser) -> None:
     add = _adder(parser)
     add("model", "file that `fit` has saved", type=_path, metavar="MODEL")
     add("--out", "HTML file to write", required=True, **_FILE)
-    add("--title", "title of the card (default: the name of the file)", metavar="TEXT")
-    add("--groups", "column of persons of the fit, to be named on the card", metavar="COLUMN")
+    add("--groups", "column of persons of the fit, to be named", metavar="COLUMN")
     add("--ledger", "ledger that was charged, to show its remaining budget", **_FILE)
-    text = "files of scores of this model, that `evaluate --save` has written"
-    add("--scores", text, action=_list(_path), metavar="FILE", default=[])
-    _add_texts(parser)
-
-
-def _add_texts(parser: argparse.ArgumentParser) -> None:
-    add = _adder(parser.add_argument_group("PUBLIC texts on the card"))
-    for name, text in (
-        ("purpose", "purpose of the model; `fit` also stores it in the ledger"),
+    add("--scores", "scores of this model by `evaluate --save`", **_FILE)
+    for name, what in (
+        ("purpose", "what the model is for"),
         ("population", "population of the training rows"),
         ("limits", "what the model must not be used for"),
         ("contact", "contact for questions"),
     ):
-        add(f"--{name}", text, metavar="TEXT", default="")
+        add(f"--{name}", f"PUBLIC text on the card: {what}", metavar="TEXT", default="")
 
 
 def _add_schema(parser: argparse.ArgumentParser) -> None:
@@ -293,7 +256,7 @@ def _add_schema(parser: argparse.ArgumentParser) -> None:
 
 def _add_split(parser: argparse.ArgumentParser) -> None:
     add = _adder(parser)
-    _add_table(parser, "CSV (also .gz, .bz2, .xz) or Parquet file")
+    _add_table(parser, "CSV (also .gz, .bz2, .xz)")
     add("--train", "file for the rows of the fit", required=True, **_FILE)
     add("--test", "file for the held-out rows", required=True, **_FILE)
     add("--share", "share of held-out rows (default: 0.3)", type=_fraction, default=0.3)
@@ -315,12 +278,8 @@ def _add_evaluate(parser: argparse.ArgumentParser) -> None:
     add("--target", _LABELS, metavar="COLUMN", required=True)
     _add_budget(add, "evaluation")
     add("--save", "file for the scores (JSON), which `card --scores` shows", **_FILE)
-    text = "purpose of the evaluation, stored in the ledger (PUBLIC)"
-    add("--purpose", text, metavar="TEXT", default="")
-    text = (
-        "scores, such as f1 or roc_auc, which share the budget; a name that is none is answered "
-        "with all of them (default: accuracy)"
-    )
+    add("--purpose", _PURPOSE, metavar="TEXT", default="")
+    text = "scores, such as f1 or roc_auc, which share the budget (default: accuracy)"
     add("--metric", text, action=_list(_metric), default=["accuracy"], metavar="METRIC")
 
 
@@ -328,12 +287,7 @@ def _add_table(parser: argparse.ArgumentParser, text: str) -> None:
     """Add a table and how to read it."""
     parser.add_argument("table", type=_path, metavar="TABLE", help=text)
     add = _adder(parser.add_argument_group("reading the table"))
-    text = "field separator of a CSV (default: found in the header)"
-    add("--separator", text, type=_character, metavar="CHARACTER")
-    text = (
-        "decimal sign of a CSV, a point or a comma; the other one separates thousands (default: "
-        "both are decimal signs; if the field separator is a comma, 1,234 is 1234)"
-    )
+    text = "decimal sign of a CSV; the other one then separates thousands"
     add("--decimal", text, choices=(".", ","), metavar="SIGN")
     add("--encoding", "encoding of a CSV (default: UTF-8)", default="utf-8-sig")
 
@@ -341,15 +295,11 @@ def _add_table(parser: argparse.ArgumentParser, text: str) -> None:
 def _add_budget(add: _Add, what: str) -> None:
     """Add a budget, the unit of privacy, and the ledger that is charged."""
     add("--epsilon", f"privacy budget of the {what}", type=_positive, required=True)
-    _add_delta(add)
+    add("--delta", f"{_DELTA_RANGE} (default: auto)", type=_delta, default="auto")
     add("--groups", f"{_PERSONS} are protected together", metavar="COLUMN")
     add("--ledger", f"privacy ledger of the table, charged before the {what}", **_FILE)
     text = "total epsilon and delta of the table; creates the ledger, which must not exist"
-    add("--cap", text, action=_list(_number, _pair), metavar="BUDGET")
-
-
-def _add_delta(add: _Add) -> None:
-    add("--delta", f"{_DELTA_RANGE} (default: auto)", type=_delta, default="auto")
+    add("--cap", text, nargs=2, type=_number, metavar=("EPSILON", "DELTA"))
 
 
 def _add_budgets(add: _Add, default: list[float]) -> None:
@@ -358,64 +308,53 @@ def _add_budgets(add: _Add, default: list[float]) -> None:
     add("--epsilon", text, metavar="EPSILON", **how)
 
 
-_COMMANDS = {
-    "": _Command(
+# What adds the options of each command, and what it does, in a line and more of it.
+_COMMANDS: dict[str, tuple[Callable[[argparse.ArgumentParser], None], str]] = {
+    "": (
         _add_demo,
         "Compare three private classifiers with the majority class and a LinearSVC without\n"
         "privacy, on a built-in table in original units.",
-        f"{_MODULE}\n  {_MODULE} --epsilon 1 10 --repeats 1 --out report",
     ),
-    "plan": _Command(
+    "plan": (
         _add_plan,
         "Expected accuracy for a table of a given size, from simulated tables.\n"
         "No file is read, and nothing is spent.",
-        f"{_MODULE} plan --rows 6000 --columns 12 --classes 2 --reference 0.85 --out plan.png",
     ),
-    "fit": _Command(
+    "fit": (
         _add_fit,
         "Train a private model with probabilities on a file, and write its card.\n"
-        "A table needs no preprocessing: numbers in any units, texts, dates, missing values.",
-        f"{_MODULE} fit patients.csv --target outcome --epsilon 1 --schema schema.json "
-        "--classes no,yes \\\n      --save model.joblib --card card.html\n\n"
-        "schema.json, from what the columns mean and never from the data:\n"
+        "A table needs no preprocessing: numbers in any units, texts, dates, missing values.\n"
+        "The schema states what the columns mean, and never follows from the data:\n"
         '  {"age": [0, 120], "stage": ["I", "II", "III"], "platelets": "number", "seen": "date",\n'
-        '   "smoker": "boolean", "city": "text", "report": "words", "patient": "drop"}',
+        '   "smoker": "boolean", "city": "text", "report": "words", "patient": "drop"}\n'
+        f"example:\n  {_MODULE} fit patients.csv --target outcome --epsilon 1 \\\n"
+        "      --schema schema.json --classes no,yes --save model.joblib --card card.html",
     ),
-    "split": _Command(
+    "split": (
         _add_split,
         "Divide a file into rows for a fit and held-out rows, by a PUBLIC seed.\n"
         "Both files are as private as the table.",
-        f"{_MODULE} split example:patients.csv --train train.csv --test held_out.csv "
-        "\\\n      --groups patient",
     ),
-    "card": _Command(
+    "card": (
         _add_card,
-        "Write the card of a saved model.\n"
-        "It states the guarantee in plain words, the expected quality, the public facts, the\n"
-        "spent budget, and the effects of the columns. No row is read.",
-        f"{_MODULE} card model.joblib --out card.html --purpose 'Triage on arrival' "
-        "\\\n      --contact data.office@example.org",
+        "Write the card of a saved model: guarantee, expected quality, public facts, budget and\n"
+        "effects of the columns. No row is read.",
     ),
-    "schema": _Command(
+    "schema": (
         _add_schema,
         "Write a template of a schema: names and types of the columns of a file.\n"
         "The types are inferred from the private cells, so the template is for the curator of\n"
         "the data, who corrects it by the meaning of the columns before it is used.",
-        f"{_MODULE} schema patients.csv --target outcome --out schema.json",
     ),
-    "predict": _Command(
+    "predict": (
         _add_predict,
         "Label the rows of a file by a saved model.\n"
-        "Load only models that you trust: loading a joblib file runs the code in it, and loading\n"
-        "a .skops file runs no code.",
-        f"{_MODULE} predict model.joblib new_patients.csv --out predictions.csv",
+        "Loading a model runs the code in its file: load only models that you trust.",
     ),
-    "evaluate": _Command(
+    "evaluate": (
         _add_evaluate,
         "Score a saved model on held-out rows, within a budget.\n"
         "Scores have intervals that cover sampling error and noise, and may be published.",
-        f"{_MODULE} evaluate model.joblib held_out.csv --epsilon 0.5 --target outcome "
-        "\\\n      --metric accuracy roc_auc --ledger budget.db",
     ),
 }
 COMMAND_NAMES = tuple(name for name in _COMMANDS if name)

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import csv
-import importlib.util
 import json
 import warnings
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, TextIO
 
+import joblib
 import numpy as np
 
 from dp_halfspace import PrivacyLedger, PrivateTableClassifier
@@ -20,9 +19,6 @@ from dp_halfspace._cli.arguments import NO_MEMORY, Stopped, UserError
 from dp_halfspace._cli.demo import demo
 from dp_halfspace._cli.files import (
     check_files,
-    import_skops,
-    load_model,
-    new_figure,
     note,
     save_model,
     write_out,
@@ -34,59 +30,44 @@ from dp_halfspace._cli.tables import (
     TrainingTable,
     declared_columns,
     guesses,
-    is_verbatim,
     labels_of,
     note_on_keys,
     read_table,
     read_training_table,
     readable,
-    rows_of,
+    roles_of,
+    typed_columns,
 )
 from dp_halfspace._html import align_columns, csv_cell, printable
 from dp_halfspace._sklearn_compat import single_blas_thread
-from dp_halfspace.data.chunks import Chunks
 from dp_halfspace.data.schema import word_of
-from dp_halfspace.estimators._outlook import BEFOREHAND, Outlook
-from dp_halfspace.exceptions import BudgetError, CertificateError, PrivacyWarning, install_hint
+from dp_halfspace.exceptions import BudgetError, CertificateError, PrivacyWarning
 from dp_halfspace.inspection import plan_accuracy
 from dp_halfspace.inspection.card import model_card, table_of_scores
-from dp_halfspace.ledger.ledger import describe_left
 from dp_halfspace.metrics import PrivateScore, private_score
 from dp_halfspace.privacy.record import PrivacyRecord, rounded_text
 
 # Marks of kinds that no schema states.
 _PRIVATE = "private: "
-_PICTURES = (".png", ".svg", ".pdf")
+# Decimals of a written probability, more than the noise of any fit leaves.
 _PROBABILITY_DIGITS = 6
+_NO_MODEL = "not a model that the command `fit` has saved"
 # How messages about a released model begin.
 _FINDINGS = "every row has the same score|by a noisy count one class is rare"
-# Below this share of the rarer class, predicted labels are hardly ever the rarer class.
-_RARE_SHARE = 0.2
-# Accuracy of a linear classifier without privacy, or area if the majority class has a larger share.
-_DEFAULT_REFERENCE = 0.85
-_MAJORITY_BY_ACCURACY = 0.8
 
 
 def plan(options: Any, out: TextIO, err: TextIO) -> None:
-    """Simulate the expected accuracy, print it as a table, and draw it if requested."""
+    """Simulate the expected accuracy, and print it as a table."""
     del err
-    target = options.out
-    if target is not None and target.suffix.lower() not in _PICTURES:
-        raise UserError(f"--out: the name of {target} must end in one of {', '.join(_PICTURES)}")
-    reference, area = options.reference, options.reference_area
-    if reference is None and area is None and (options.majority or 0.0) > _MAJORITY_BY_ACCURACY:
-        # The default accuracy would hardly exceed the majority class, or not at all.
-        area = _DEFAULT_REFERENCE
     with _refusals_as_sentences():
         expected = plan_accuracy(
             options.rows,
             options.columns,
             options.classes,
             options.epsilons,
-            reference=_DEFAULT_REFERENCE if reference is None else reference,
+            reference=options.reference,
             majority=options.majority,
-            reference_area=area,
-            delta=options.delta,
+            reference_area=options.reference_area,
             n_repeats=options.repeats,
             random_state=options.seed,
         )
@@ -98,16 +79,6 @@ def plan(options: Any, out: TextIO, err: TextIO) -> None:
         "chance has an area of 0.5.\nNothing was read or spent.\n"
     )
     write_out(out, text)
-    if target is None:
-        return
-    figure = new_figure(5.0, 4.2)
-    if figure is None:
-        write_out(out, f"No picture: matplotlib is missing; {install_hint('plot')}\n")
-        return
-    expected.plot(figure=figure)
-    kind = target.suffix[1:].lower()
-    write_whole(target, lambda path: figure.savefig(path, dpi=150, format=kind))
-    write_out(out, f"Written: {target}\n")
 
 
 def schema(options: Any, out: TextIO, err: TextIO) -> None:
@@ -127,73 +98,60 @@ def schema(options: Any, out: TextIO, err: TextIO) -> None:
     else:
         write_text(options.out, text)
         write_out(out, f"Written: {printable(options.out)}, {len(entries)} columns\n")
-    notes = [
+    text = (
         "these types were inferred from the private cells. Check them, correct them by the "
         "meaning of the columns, and add public facts: a number may become [0, 120], "
         'a text ["I", "II", "III"], and a column that is not a feature '
         '"drop". A cell of another type than its column is treated as missing.'
-    ]
+    )
     looks = [f"column {name!r}: {guess.look}" for name, guess in found.items() if guess.look]
     if looks:
-        notes.append(f"look at the file before you use this template. In {'; in '.join(looks)}.")
+        text += f" Look at the file before you use this template. In {'; in '.join(looks)}."
     if options.target:
-        notes.append('state the PUBLIC labels under "target", such as ["no", "yes"].')
-    for text in notes + note_on_keys(entries):
-        note(err, text)
+        text += ' State the PUBLIC labels under "target", such as ["no", "yes"].'
+    for each in [text, *note_on_keys(entries)]:
+        note(err, each)
 
 
 def fit(options: Any, out: TextIO, err: TextIO) -> None:
     """Train and save a model, and print its guarantee; a dry run ends with the plan."""
-    if not options.dry_run:
-        import_skops(options.save)
     _check_ledger(options)
     table = read_training_table(options)
     for text in table.notes:
         note(err, text)
     ledger = _open_ledger(options)
-    if ledger is not None:
-        note(err, ledger.summary().splitlines()[0])
-    booking = _Booking(ledger, options.ledger)
     model = PrivateTableClassifier(
         epsilon=options.epsilon,
         delta=options.delta,
         classes=table.classes,
         schema=table.rules,
-        features=options.features,
-        class_weight=options.class_weight,
-        ledger=booking,
+        ledger=ledger,
     )
-    with _failures_end_with(lambda: booking.remains("no model was made or saved")):
-        with _reading(options, table.rows, err):
-            text, record, outlook = _preview(model, table, options.groups)
+    with _charges_named(ledger, options.ledger, "no model was made or saved"):
+        with _reading(err):
+            text, record = _preview(model, table, options.groups)
             write_out(out, text)
             if options.dry_run:
                 warn_of_weak_budget(record)
-                if outlook is not None and outlook.is_poor:
-                    note(err, f"{outlook}.")
                 if ledger is not None:
-                    plans = model._plans(table.rows, table.y, groups=table.groups)
-                    left = describe_left(ledger, plans) or "no epsilon that was tried"
-                    write_out(out, f"Ledger:    accepts this fit with {left}\n")
+                    left = ledger.remaining_for(model, table.rows, table.y, groups=table.groups)
+                    write_out(out, f"Ledger:    accepts this fit up to epsilon {left:.6g}\n")
                 write_out(out, "Nothing was released, charged or written.\n")
                 return
             model.fit(table.rows, table.y, groups=table.groups)
-        _note_on_counts(err, model)
         # The path of a ledger is private, and the file of a model may be published.
         save_model(model.set_params(ledger=None), options.save)
     paths = f"Model:     {printable(options.save)}\n"
     with _failures_end_with(lambda: f"; the model is in {options.save}"):
         if options.card is not None:
-            write_text(options.card, _card_of(model, options, options.table.name, ledger))
+            about = {"title": options.table.name, "groups": options.groups, "ledger": ledger}
+            write_text(options.card, model_card(model, **about, purpose=options.purpose))
             paths += f"Card:      {printable(options.card)}\n"
-            _note_missing_pictures(err)
         guarantee = _describe_guarantee(model.privacy_, options.groups)
-        write_out(out, guarantee + paths + booking.describe("fit"))
+        write_out(out, guarantee + paths + _describe_ledger(ledger))
 
 
-def _preview(
-    model: Any, table: TrainingTable, groups: str | None
-) -> tuple[str, PrivacyRecord, Outlook | None]:
+def _preview(model: Any, table: TrainingTable, groups: str | None) -> tuple[str, PrivacyRecord]:
     """Return what a fit would read, release, cost and be expected to reach, by public numbers.
 
     Only the kinds of columns that are not stated come from the private cells. Nothing is drawn or
@@ -224,23 +182,9 @@ def _preview(
         f"Cost:      epsilon {rounded_text(record.epsilon)} at delta {rounded_text(record.delta)}; "
         f"unit: {_unit_of(groups)}"
     )
-    # A note states a poor outlook.
-    if outlook is not None and not outlook.is_poor:
+    if outlook is not None:
         parts.append(f"Expect:    {outlook}")
-    return "\n".join(parts) + "\n", record, outlook
-
-
-def _note_on_counts(err: TextIO, model: Any) -> None:
-    """Write notes on what counts of a fit show."""
-    share = model._rarer_share
-    is_plain = (model.class_weight, len(model.classes_)) == (None, 2)
-    if is_plain and not model._is_selected and share is not None and share < _RARE_SHARE:
-        note(
-            err,
-            f"by noisy counts {share:.2g} of the rows are in the rarer class, which is hardly ever "
-            "predicted, because a prediction is the more likely label. Rank rows by their "
-            "probabilities, or use --class-weight balanced.",
-        )
+    return "\n".join(parts) + "\n", record
 
 
 def card(options: Any, out: TextIO, err: TextIO) -> None:
@@ -249,27 +193,13 @@ def card(options: Any, out: TextIO, err: TextIO) -> None:
     if options.ledger is not None and not options.ledger.exists():
         raise UserError(f"there is no ledger at {options.ledger}")
     ledger = None if options.ledger is None else _opened(options.ledger)
-    title = options.model.name if options.title is None else options.title
-    scores = [score for path in options.scores for score in _read_scores(path)]
+    scores = [] if options.scores is None else _read_scores(options.scores)
+    stated = ("purpose", "population", "limits", "contact", "groups")
+    texts = {name: getattr(options, name) for name in stated}
     with _refusals_as_sentences():
-        text = _card_of(model, options, title, ledger, scores)
+        text = model_card(model, title=options.model.name, ledger=ledger, scores=scores, **texts)
     write_text(options.out, text)
-    _note_missing_pictures(err)
     write_out(out, f"Card:      {printable(options.out)}\n")
-
-
-def _card_of(
-    model: Any,
-    options: Any,
-    title: str,
-    ledger: PrivacyLedger | None,
-    scores: Sequence[PrivateScore] = (),
-) -> str:
-    texts = {
-        name: getattr(options, name) for name in ("purpose", "population", "limits", "contact")
-    }
-    about = {"title": title, "groups": options.groups, "ledger": ledger, "scores": scores}
-    return model_card(model, **about, **texts)
 
 
 def _read_scores(path: Path) -> list[PrivateScore]:
@@ -281,29 +211,20 @@ def _read_scores(path: Path) -> list[PrivateScore]:
         raise UserError(f"{path} is not a file that `evaluate --save` has written") from error
 
 
-def _note_missing_pictures(err: TextIO) -> None:
-    if importlib.util.find_spec("matplotlib") is None:
-        note(err, f"the card has no pictures of the columns: {install_hint('plot')}.")
-
-
 def predict(options: Any, out: TextIO, err: TextIO) -> None:
     """Write predictions and probabilities of a saved model."""
+    import pandas  # noqa: PLC0415 (optional dependency)
+
     model = _load(options.model, err)
-    _, rows = _rows_for(model, options, [], in_chunks=True)
-    with _reading(options, rows, err):
+    _, rows = _rows_for(model, options, [])
+    with _reading(err):
         probabilities = model.predict_proba(rows)
         chosen = probabilities.argmax(axis=1)
     labels = np.array([csv_cell(str(label)) for label in model.classes_], dtype=object)
     names = [csv_cell(f"probability_{label}") for label in model.classes_]
-    numbers = np.round(probabilities, _PROBABILITY_DIGITS).T.tolist()
-
-    def write(path: Path) -> None:
-        with path.open("w", encoding="utf-8", newline="") as file:
-            writer = csv.writer(file, lineterminator="\n")
-            writer.writerow(["prediction", *names])
-            writer.writerows(zip(labels[chosen], *numbers, strict=True))
-
-    write_whole(options.out, write)
+    frame = pandas.DataFrame(np.round(probabilities, _PROBABILITY_DIGITS), columns=names)
+    frame.insert(0, "prediction", labels[chosen])
+    write_whole(options.out, lambda path: frame.to_csv(path, index=False, lineterminator="\n"))
     with _failures_end_with(lambda: "; the predictions are written"):
         write_out(out, f"Written: {printable(options.out)}, {len(chosen)} rows\n")
 
@@ -318,32 +239,18 @@ def evaluate(options: Any, out: TextIO, err: TextIO) -> None:
             "the model protects persons, and this evaluation protects single rows: name the "
             "column of persons by --groups if persons have several rows.",
         )
-    known = [column.name for column in model.encoding_.columns]
-    if options.target in [*known, options.groups]:
-        raise UserError(
-            f"--target: {options.target!r} is a column of the model, or that of --groups"
-        )
-    roles = [options.target] if options.groups is None else [options.target, options.groups]
-    table, rows = _rows_for(model, options, roles, in_chunks=options.groups is None)
+    roles = roles_of(options)
+    table, rows = _rows_for(model, options, roles)
     labels = labels_of(table, options.target)
     groups = None if options.groups is None else labels_of(table, options.groups)
     ledger = _open_ledger(options)
-    booking = _Booking(ledger, options.ledger)
-    with _failures_end_with(lambda: booking.remains("the scores were not shown in full")):
-        with _reading(options, rows, err):
-            budget = {"epsilon": options.epsilon, "delta": options.delta, "ledger": booking}
+    with _charges_named(ledger, options.ledger, "the scores were not shown in full"):
+        with _reading(err):
+            budget = {"epsilon": options.epsilon, "delta": options.delta, "ledger": ledger}
             scores = private_score(
                 model, rows, labels, metric=options.metric, groups=groups, **budget
             )
-        unknown = [score.metric for score in scores if score.is_uninformative]
-        if unknown:
-            note(
-                err,
-                f"the interval of {', '.join(unknown)} contains every possible value, so the score "
-                "is uninformative: its noise is too large. Use more rows or a larger --epsilon.",
-            )
-        guarantee = _describe_guarantee(scores[0].privacy_, options.groups)
-        cost = guarantee + booking.describe("evaluation")
+        cost = _describe_guarantee(scores[0].privacy_, options.groups) + _describe_ledger(ledger)
         write_out(out, "\n".join(align_columns(table_of_scores(scores))) + f"\n{cost}")
     if options.save is not None:
         with _failures_end_with(lambda: "; the scores above were released, and are not saved"):
@@ -373,41 +280,26 @@ def run(options: Any, out: TextIO, err: TextIO) -> None:
 def _load(path: Path, err: TextIO) -> PrivateTableClassifier:
     with readable(path):
         path.open("rb").close()
-    if import_skops(path) is None:
-        note(
-            err,
-            f"loading {path} runs the code in the file: load it only if you trust its "
-            "author, or save models as .skops, which runs no code",
-        )
-    with readable(path):
-        try:
-            model = load_model(path)
-        except (OSError, UserError):
-            raise
-        except Exception as error:
-            raise UserError(
-                f"cannot read {path}: it is damaged, or not a model that the command `fit` "
-                "has saved"
-            ) from error
+    note(err, f"loading {path} runs the code in the file: load it only if you trust its author")
+    try:
+        model = joblib.load(path)
+    except Exception as error:
+        raise UserError(f"cannot read {path}: it is damaged, or {_NO_MODEL}") from error
     if not isinstance(model, PrivateTableClassifier) or not hasattr(model, "encoding_"):
-        raise UserError(f"{path} is not a model that the command `fit` has saved")
+        raise UserError(f"{path} is {_NO_MODEL}")
     return model
 
 
-def _rows_for(model: Any, options: Any, roles: list[str], *, in_chunks: bool) -> tuple[Any, Any]:
+def _rows_for(model: Any, options: Any, roles: list[str]) -> tuple[Any, Any]:
     """Return a table, and its rows as the fit read them, if this version can predict them."""
-    columns = model.encoding_.columns
     # Kinds of columns are those of the fit for every content of this table.
-    features = {column.name: column for column in columns if column.kind != "drop"}
-    table = read_table(
-        options,
-        [*features, *roles],
-        lambda name: name in roles or is_verbatim(features.get(name)),
-        may_stream=in_chunks,
-    )
-    rows = rows_of(table, features, in_chunks=in_chunks)
+    features = {c.name: c for c in model.encoding_.columns if c.kind != "drop"}
+    # A format, or another decimal sign, uses more of a string than its canonical value.
+    odd = [name for name, column in features.items() if column.date_format or column.decimal]
+    table = read_table(options, [*features, *roles], [*roles, *odd])
+    rows = typed_columns(table, features)
     try:
-        model.predict_proba(rows.sample if isinstance(rows, Chunks) else rows.iloc[:1])
+        model.predict_proba(rows.iloc[:1])
     except Exception as error:
         raise UserError(
             f"{options.model} was saved by another version of dp_halfspace: use that version, "
@@ -417,23 +309,13 @@ def _rows_for(model: Any, options: Any, roles: list[str], *, in_chunks: bool) ->
 
 
 @contextmanager
-def _reading(options: Any, rows: Any, err: TextIO) -> Iterator[None]:
+def _reading(err: TextIO) -> Iterator[None]:
     """Write some warnings as notes, and refusals as sentences; the command says other warnings."""
     with _refusals_as_sentences(), single_blas_thread(), warnings.catch_warnings():
         warnings.simplefilter("ignore", PrivacyWarning)
-        pattern = f"{BEFOREHAND}|{_FINDINGS}|{WEAK_GUARANTEE}"
-        warnings.filterwarnings("always", pattern, PrivacyWarning)
+        warnings.filterwarnings("always", f"{_FINDINGS}|{WEAK_GUARANTEE}", PrivacyWarning)
         warnings.showwarning = lambda message, *_, **__: note(err, f"{message}.")
-        try:
-            yield
-        except RuntimeError as error:
-            # For rows that are read again, the text of an error may depend on cells.
-            if not isinstance(rows, Chunks):
-                raise
-            raise UserError(
-                f"{options.table} changed, or became unreadable, while it was being "
-                "read: finish writing the file first"
-            ) from error
+        yield
 
 
 @contextmanager
@@ -499,54 +381,26 @@ def _opened(path: Path | None, purpose: str = "", **terms: Any) -> PrivacyLedger
         raise UserError(f"--ledger: {error}") from error
 
 
-class _Booking:
-    """A ledger, if there is one, that remembers what it was asked to charge since it was opened."""
+def _charges_named(
+    ledger: PrivacyLedger | None, path: Path | None, lost: str
+) -> AbstractContextManager[None]:
+    """Add to the message of a failure what remains charged, and the `lost` result."""
+    n_before = 0 if ledger is None else len(ledger.entries())
 
-    def __init__(self, ledger: PrivacyLedger | None, path: Path | None) -> None:
-        self._ledger, self._path = ledger, path
-        self._plan: Callable[[float], PrivacyRecord] | None = None
-        self._asked: list[PrivacyRecord] = []
-        self._n_before = 0 if ledger is None else len(ledger.entries())
-
-    def __deepcopy__(self, memo: dict[int, Any]) -> _Booking:
-        return self
-
-    def __reduce__(self) -> Any:
-        raise TypeError("a booking belongs to one process")
-
-    def for_estimator(self, name: str, plan: Callable[[float], PrivacyRecord]) -> _Booking:
-        """Name what is charged, and what it would charge with another epsilon."""
-        if self._ledger is not None:
-            self._ledger, self._plan = self._ledger.for_estimator(name, plan), plan
-        return self
-
-    def charge(self, record: PrivacyRecord) -> None:
-        """Charge the ledger."""
-        if self._ledger is not None:
-            self._asked.append(record)
-            self._ledger.charge(record)
-
-    def describe(self, what: str) -> str:
-        """Return in one line what is spent, and the epsilon of the same release that is left."""
-        if self._ledger is None or self._plan is None:
-            return ""
-        left = describe_left(self._ledger, self._plan) or "no epsilon that was tried"
-        # The first line of a summary: what was asked for, and the exact composition.
-        state = self._ledger.summary().splitlines()[0].split(": ", 1)[1]
-        return f"Ledger:    {state} Another {what} like this one is accepted with {left}.\n"
-
-    def remains(self, lost: str) -> str:
-        """Return the end of a message: what remains charged, and the `lost` result."""
-        if self._ledger is None or not self._asked:
-            return ""
-        charged = self._asked
-        # An interrupt may follow a charge, and a refusal may precede it.
-        with suppress(OSError, ValueError):
-            entries = [entry.record for entry in self._ledger.entries()[self._n_before :]]
-            charged = [record for record in self._asked if record in entries]
+    def remains() -> str:
+        charged = [] if ledger is None else ledger.entries()[n_before:]
         sizes = " and ".join(
-            f"epsilon {rounded_text(one.epsilon)}, delta {rounded_text(one.delta)}"
-            for one in charged
+            f"epsilon {rounded_text(entry.record.epsilon)}, "
+            f"delta {rounded_text(entry.record.delta)}"
+            for entry in charged
         )
-        remain = f"; {sizes} remain charged to the ledger {self._path}, and {lost}"
-        return remain if charged else ""
+        return f"; {sizes} remain charged to the ledger {path}, and {lost}" if sizes else ""
+
+    return _failures_end_with(remains)
+
+
+def _describe_ledger(ledger: PrivacyLedger | None) -> str:
+    """Return in one line what was asked for, and what the exact composition spends."""
+    if ledger is None:
+        return ""
+    return f"Ledger:    {ledger.summary().splitlines()[0].split(': ', 1)[1]}\n"

@@ -1,7 +1,6 @@
 """Output of commands: text, and files, which are written completely or not at all.
 
-No file replaces one that the command reads. Models are saved by skops, which executes no code when
-it loads a file, or by joblib, which does.
+No file replaces one that the command reads.
 """
 
 from __future__ import annotations
@@ -19,7 +18,6 @@ import joblib
 from dp_halfspace import _files
 from dp_halfspace._cli.arguments import UserError
 from dp_halfspace._html import printable
-from dp_halfspace.exceptions import install_hint
 from dp_halfspace.ledger.store import COMPANIONS, belongs_to_ledger
 
 REPORT = "report.txt"
@@ -30,32 +28,6 @@ _READ = {
     **{name: f"--{name}" for name in ("schema", "ledger", "scores")},
 }
 _WRITTEN = {name: f"--{name}" for name in ("save", "card", "out", "train", "test")}
-
-# All types in a fitted model of the command, besides those of numpy and scikit-learn that skops
-# itself trusts. A file could create objects with any content of each type in this list.
-TRUSTED = tuple(
-    f"dp_halfspace.{name}"
-    for name in (
-        "engine.moment.RowClip",
-        "engine.scales.ColumnScales",
-        "estimators.adaptive_margin.AdaptiveMarginClassifier",
-        "estimators.kernel.PrivateKernelClassifier",
-        "estimators.table.PrivateTableClassifier",
-        "preprocessing.scalers.CellScaler",
-        "preprocessing.scalers.RowLengths",
-        "privacy.events.Either",
-        "privacy.events.Exponential",
-        "privacy.events.Gaussian",
-        "privacy.events.Pure",
-        "privacy.events.Repeated",
-        "privacy.noise.DiscreteLaplaceNoise",
-        "privacy.record.PrivacyRecord",
-        "projection.features.AdditiveMap",
-        "projection.features.FourierMap",
-        "data.encoding.Encoding",
-        "data.schema.Column",
-    )
-)
 
 
 def check_files(options: Any) -> None:
@@ -125,49 +97,14 @@ def write_whole(path: Path, write: Callable[[Path], Any]) -> None:
         raise UserError(f"cannot write {path}: {error.strerror}") from error
 
 
-def import_skops(path: Path) -> Any:
-    """Return the optional module skops if the name of a file requires it, otherwise None."""
-    if path.suffix.lower() != ".skops":
-        return None
-    try:
-        import skops.io  # noqa: PLC0415 (optional dependency)
-    except ImportError as error:
-        raise UserError(f".skops files require skops: {install_hint('skops')}") from error
-    return skops.io
-
-
 def write_text(path: Path, text: str) -> None:
     """Write a text file completely or not at all, in the same encoding on every system."""
     write_whole(path, lambda new: new.write_text(text, encoding="utf-8"))
 
 
-def new_figure(width: float, height: float) -> Any:
-    """Return a figure of so many inches, or None without matplotlib."""
-    try:
-        from matplotlib.figure import Figure  # noqa: PLC0415 (optional dependency)
-    except ImportError:
-        return None
-    return Figure(figsize=(width, height), layout="constrained")
-
-
 def save_model(model: Any, path: Path) -> None:
-    """Save a model by skops if the file name ends in .skops, otherwise by joblib."""
-    dump = (import_skops(path) or joblib).dump
-    write_whole(path, lambda place: dump(model, place))
-
-
-def load_model(path: Path) -> Any:
-    """Load the object in a file; a file of skops only if all types in it are known."""
-    skops = import_skops(path)
-    if skops is None:
-        return joblib.load(path)
-    others = sorted(set(skops.get_untrusted_types(file=path)) - set(TRUSTED))
-    if others:
-        raise UserError(
-            f"{path} contains types that are not part of a model of this command, and "
-            f"is not loaded: {', '.join(map(repr, others))}"
-        )
-    return skops.load(path, trusted=list(TRUSTED))
+    """Save a model by joblib, completely or not at all."""
+    write_whole(path, lambda place: joblib.dump(model, place))
 
 
 def write_out(stream: TextIO, text: str) -> None:

@@ -7,8 +7,8 @@ replaced in one of the two files.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from functools import partial
+from itertools import compress
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -21,9 +21,9 @@ from dp_halfspace._cli.tables import (
     EXCEL,
     OPENERS,
     PARQUET,
+    is_row,
     labels_of,
-    lines_of_csv,
-    pyarrow_for,
+    open_text,
     read_table,
     readable,
 )
@@ -32,13 +32,14 @@ from dp_halfspace._html import printable
 
 def split(options: Any, out: TextIO, err: TextIO) -> None:
     """Write two files, and say what they are."""
-    is_parquet = _is_parquet(options.table)
+    groups, endings = options.groups, (PARQUET, *EXCEL)
+    if options.table.suffix.lower() in endings:
+        raise UserError(f"{options.table} is no CSV: save it as CSV to divide its rows")
     for name, path in (("--train", options.train), ("--test", options.test)):
-        if _is_parquet(path) != is_parquet or path.suffix.lower() in OPENERS:
-            what = "a .parquet file" if is_parquet else "a CSV"
-            raise UserError(f"{name}: {path} must be {what}, as TABLE is")
-    groups = options.groups
-    table = read_table(options, [] if groups is None else [groups], lambda name: name == groups)
+        if path.suffix.lower() in (*endings, *OPENERS):
+            raise UserError(f"{name}: {path} must be a CSV, as TABLE is")
+    roles = [] if groups is None else [groups]
+    table = read_table(options, roles, roles)
     units = np.arange(len(table.frame)) if groups is None else places_of(labels_of(table, groups))
     del table
     held_out = held_out_units(int(units.max()) + 1, options.share, options.seed)[units]
@@ -54,12 +55,6 @@ def split(options: Any, out: TextIO, err: TextIO) -> None:
         "both files are as private as the table. They are parts of one data set, so charge fits "
         "and evaluations to one ledger.",
     )
-
-
-def _is_parquet(path: Path) -> bool:
-    if path.suffix.lower() in EXCEL:
-        raise UserError(f"{path} is a sheet: save it as CSV to divide its rows")
-    return path.suffix.lower() == PARQUET
 
 
 def places_of(persons: NDArray[Any]) -> NDArray[np.intp]:
@@ -79,31 +74,12 @@ def held_out_units(count: int, share: float, seed: int) -> NDArray[np.bool_]:
 
 
 def _copy(options: Any, chosen: NDArray[np.bool_], path: Path) -> None:
-    """Write the chosen rows as they are, below the header of the table."""
-    with readable(options.table):
-        if _is_parquet(options.table):
-            _copy_parquet(options.table, chosen, path)
-            return
-        lines = lines_of_csv(options, set() if options.groups is None else {options.groups})
-        header = next(lines)
-        # Without the mark at the beginning that some programs write.
-        encoding = "utf-8" if options.encoding == "utf-8-sig" else options.encoding
-        with path.open("w", encoding=encoding, newline="") as file:
-            file.write(header)
-            file.writelines(_chosen(lines, chosen))
-
-
-def _chosen(lines: Iterator[str], chosen: NDArray[np.bool_]) -> Iterator[str]:
-    """Yield the chosen lines, each with an end."""
-    for line, is_chosen in zip(lines, chosen, strict=True):
-        if is_chosen:
-            yield line if line.endswith(("\n", "\r")) else f"{line}\n"
-
-
-def _copy_parquet(table: Path, chosen: NDArray[np.bool_], path: Path) -> None:
-    parquet = pyarrow_for(table).parquet
-    file, start = parquet.ParquetFile(table), 0
-    with parquet.ParquetWriter(path, file.schema_arrow) as writer:
-        for batch in file.iter_batches():
-            writer.write_batch(batch.filter(chosen[start : start + len(batch)]))
-            start += len(batch)
+    """Write what is above the rows, and the chosen rows, as they are."""
+    with readable(options.table), open_text(options.table, options.encoding) as file:
+        lines = [line for line in file if is_row(line)]
+    n_above = len(lines) - len(chosen)
+    kept = [*lines[:n_above], *compress(lines[n_above:], chosen)]
+    # Without the mark at the beginning that some programs write.
+    encoding = "utf-8" if options.encoding == "utf-8-sig" else options.encoding
+    with path.open("w", encoding=encoding, newline="") as file:
+        file.writelines(line if line.endswith(("\n", "\r")) else f"{line}\n" for line in kept)

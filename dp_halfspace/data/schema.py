@@ -112,7 +112,7 @@ def read_schema(schema: Any) -> tuple[dict[str, Any], Any]:
     if schema is None:
         return {}, None
     if isinstance(schema, str | os.PathLike):
-        schema = json.loads(Path(schema).read_text(encoding="utf-8"))
+        schema = json.loads(Path(schema).read_text(encoding="utf-8-sig"))
     target = None
     if isinstance(schema, Mapping) and isinstance(schema.get("columns"), Mapping):
         target, schema = schema.get("target"), schema["columns"]

@@ -22,8 +22,6 @@ _LARGEST_SPREAD = 0.5
 _SPREAD = 1.2
 # No larger epsilon is recommended: it would hardly be a guarantee.
 LARGEST_EPSILON = 1e6
-# How a message about an outlook begins.
-BEFOREHAND = r"epsilon=\S+ for \d+ \w+: expect about"
 
 
 @dataclass(frozen=True, slots=True)

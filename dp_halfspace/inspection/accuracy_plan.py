@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,14 +23,8 @@ from dp_halfspace._repeated_fits import fits_not_counted
 from dp_halfspace._silence import IGNORED_WARNINGS
 from dp_halfspace.estimators._outlook import LARGEST_EPSILON, Outlook
 from dp_halfspace.estimators.adaptive_margin import AdaptiveMarginClassifier
-from dp_halfspace.inspection._drawing import draw_accuracies, panel_axes
 from dp_halfspace.privacy.profiles import gdp_epsilon, gdp_mu
 from dp_halfspace.privacy.randomness import public_generator
-from dp_halfspace.selection.rule import small_table_rule
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 # Degrees of freedom of records, which are multivariate t around the mean of their class: most are
 # far from the boundary and a few are not. The j-th direction of a table has variance 1/j, and class
@@ -96,20 +90,8 @@ class AccuracyPlan:
             rows.append(("no privacy", f"{self.reference:.3f}", "assumed", "", ""))
         if self.reference_area is not None:
             rows.append(("no privacy", "", "", f"{self.reference_area:.3f}", "assumed"))
-        return "\n".join([f"{self.title}, delta {self.delta:.3g}", *align_columns(rows)])
-
-    @property
-    def title(self) -> str:
-        """Title of the plan: the size of the table."""
-        return f"{self.n_samples} rows, {self.n_features} columns, {self.n_classes} classes"
-
-    def plot(self, ax: Axes | None = None, *, figure: Figure | None = None) -> Axes:
-        """Draw accuracy and spread against epsilon, on `ax` or on new axes of `figure`."""
-        curve = np.column_stack([self.epsilons, self.accuracy, self.spread])
-        known = {} if self.reference is None else {"no privacy (assumed)": self.reference}
-        (axis,) = panel_axes(1, "plans", ax, figure)
-        draw_accuracies(axis, self.title, {"to expect": curve[np.argsort(curve[:, 0])]}, known)
-        return axis
+        size = f"{self.n_samples} rows, {self.n_features} columns, {self.n_classes} classes"
+        return "\n".join([f"{size}, delta {self.delta:.3g}", *align_columns(rows)])
 
 
 def outlook(n_samples: int, n_features: int, epsilon: float = 1.0) -> Outlook:
@@ -208,7 +190,7 @@ def plan_accuracy(
     Returns
     -------
     AccuracyPlan
-        It prints as a table, and its `plot` draws it.
+        It prints as a table.
 
     Raises
     ------
@@ -243,12 +225,17 @@ def plan_accuracy(
     at = 0.0 if is_pure else resolved_delta(delta, n_samples)
     require("in [0, 1/2)", delta=at)
     rng = public_generator(random_state, "plan")
-    distribution = _checked_distribution(n_features, n_classes, reference, majority, reference_area)
-    tables = (_simulate(n_samples, distribution, rng) for _ in range(n_repeats))
+    prior = _checked_prior(n_features, n_classes, reference, majority, reference_area)
+    goal = reference if reference_area is None else reference_area
+    is_area = reference_area is not None
+    tables = (
+        _simulate(n_samples, n_features, prior, goal, rng, is_area=is_area)
+        for _ in range(n_repeats)
+    )
     model = clone(AdaptiveMarginClassifier() if estimator is None else estimator)
     seeds = None if random_state is None else rng
     scores = np.array(
-        [[_score(model, t, n_samples, e, at, seeds) for e in budgets] for t in tables]
+        [[_score(model, table, n_samples, e, at, seeds) for e in budgets] for table in tables]
     )
     (accuracy, area), (spread, area_spread) = (
         np.moveaxis(found, -1, 0).tolist()
@@ -261,33 +248,26 @@ def plan_accuracy(
         at,
         None if reference_area is not None else float(reference),
         n_samples,
-        distribution.n_features,
-        distribution.n_classes,
+        int(n_features),
+        len(prior),
         tuple(area),
         tuple(area_spread),
         reference_area,
     )
 
 
-@dataclass(frozen=True, slots=True)
-class _TableDistribution:
-    """The distribution of simulated tables, with the difficulty given by one of two references."""
-
-    n_features: int
-    n_classes: int
-    reference: float
-    prior: NDArray[np.float64]
-    reference_area: float | None = None
+# Rows and labels for training, and for scoring.
+_Table = tuple[NDArray[np.float64], NDArray[np.intp], NDArray[np.float64], NDArray[np.intp]]
 
 
-def _checked_distribution(
+def _checked_prior(
     n_features: int,
     n_classes: int,
     reference: float,
     majority: float | None,
     reference_area: float | None = None,
-) -> _TableDistribution:
-    """Refuse sizes that cannot be simulated, and impossible accuracies."""
+) -> NDArray[np.float64]:
+    """Return the shares of the classes; sizes and accuracies that are impossible are refused."""
     d, k = checked_size("n_features", n_features), checked_size("n_classes", n_classes)
     if k < 2 or d > _MOST_SIMULATED_COLUMNS:
         raise ValueError(
@@ -319,23 +299,20 @@ def _checked_distribution(
             f"reference={reference!r} is less than {_LEAST_GAIN:g} above majority={majority!r}, "
             "so it does not say how well the classes can be ranked: state reference_area instead"
         )
-    prior = np.array([share, *np.full(k - 1, (1.0 - share) / (k - 1))])
-    return _TableDistribution(d, k, float(reference), prior, reference_area)
+    return np.array([share, *np.full(k - 1, (1.0 - share) / (k - 1))])
 
 
-@dataclass(frozen=True, slots=True)
-class _Table:
-    """Rows for training, and rows for scoring."""
-
-    X: NDArray[np.float64]
-    y: NDArray[Any]
-    X_test: NDArray[np.float64]
-    y_test: NDArray[Any]
-
-
-def _simulate(n_samples: int, of: _TableDistribution, rng: np.random.Generator) -> _Table:
-    """Draw a table on which the best linear scores have the accuracy of a distribution."""
-    d, k = of.n_features, of.n_classes
+def _simulate(
+    n_samples: int,
+    d: int,
+    prior: NDArray[np.float64],
+    goal: float,
+    rng: np.random.Generator,
+    *,
+    is_area: bool = False,
+) -> _Table:
+    """Draw a table on which the best linear scores have the accuracy, or area, that is the goal."""
+    k = len(prior)
     n = min(n_samples, max(_SIMULATED_ROWS, _ROWS_PER_COLUMN * d))
     deviation = np.sqrt(1.0 / np.arange(1, d + 1))
     deviation *= math.sqrt(d) / np.linalg.norm(deviation)
@@ -343,38 +320,31 @@ def _simulate(n_samples: int, of: _TableDistribution, rng: np.random.Generator) 
     if k == 2:
         means[:, 1] = -means[:, 0]
     means *= math.sqrt(k) / np.linalg.norm(means)
-    y = rng.choice(k, size=n + _TEST_ROWS, p=of.prior)
+    y = rng.choice(k, size=n + _TEST_ROWS, p=prior)
     rows = rng.normal(size=(len(y), d))
     rows *= np.sqrt(_FREEDOM / rng.chisquare(_FREEDOM, size=(len(y), 1)))
-    rows += _distance(rows @ means, means.T @ means, y, of) * means.T[y]
-    turn = np.linalg.qr(rng.normal(size=(d, d)))[0]
-    rows = (rows * deviation) @ turn
-    return _Table(rows[:n], y[:n], rows[n:], y[n:])
+    noise, inner = rows @ means, means.T @ means
 
+    def quality(distance: float) -> float:
+        """Return the accuracy, or the area, for means at a multiple of their distance."""
 
-def _distance(
-    noise: NDArray[np.float64], inner: NDArray[np.float64], y: NDArray[Any], of: _TableDistribution
-) -> float:
-    """Find the factor of the class means for which linear scores are as good as stated."""
+        def seen(index: NDArray[np.intp]) -> NDArray[Any]:
+            apart = inner[y[index]] - 0.5 * np.diag(inner)
+            scores = distance * noise[index] + distance**2 * apart + np.log(prior)
+            return np.asarray(scores[:, 1] - scores[:, 0] if is_area else scores.argmax(axis=1))
+
+        found = by_blocks(seen, np.arange(len(y)), 5 * NUMBER_BYTES * k)
+        return _area(found, y, 2) if is_area else float((found == y).mean())
+
     least, most = _LOG_DISTANCES
-
-    def seen(index: NDArray[np.intp]) -> NDArray[Any]:
-        """Return for some rows the label of the largest score, or the difference of two."""
-        apart = inner[y[index]] - 0.5 * np.diag(inner)
-        scores = r * noise[index] + r * r * apart + np.log(of.prior)
-        is_area = of.reference_area is not None
-        return np.asarray(scores[:, 1] - scores[:, 0] if is_area else scores.argmax(axis=1))
-
     while most - least > _LOG_DISTANCE_TOLERANCE:
         middle = 0.5 * (least + most)
-        r = math.exp(middle)
-        found = by_blocks(seen, np.arange(len(y)), 5 * NUMBER_BYTES * of.n_classes)
-        if of.reference_area is None:
-            is_enough = (found == y).mean() >= of.reference
-        else:
-            is_enough = _area(found, y, 2) >= of.reference_area
+        is_enough = quality(math.exp(middle)) >= goal
         least, most = (least, middle) if is_enough else (middle, most)
-    return math.exp(most)
+    rows += math.exp(most) * means.T[y]
+    turn = np.linalg.qr(rng.normal(size=(d, d)))[0]
+    rows = (rows * deviation) @ turn
+    return rows[:n], y[:n], rows[n:], y[n:]
 
 
 def _score(  # noqa: PLR0917 - a fit, and what its noise is scaled by
@@ -384,24 +354,25 @@ def _score(  # noqa: PLR0917 - a fit, and what its noise is scaled by
 
     Returns accuracy and area.
     """
-    times = n_samples / len(table.y)
+    X, y, X_test, y_test = table
+    times = n_samples / len(y)
     if times > 1.0:
-        # The noise of an exponential mechanism depends on n epsilon, that of noisy sums on n mu.
-        is_exponential = delta == 0.0 or _is_small(model, table, n_samples, epsilon, delta)
+        # The noise of sums depends on n mu. With so many rows, a choice from a list, whose noise
+        # depends on n epsilon, has a small epsilon, to which mu is nearly in proportion.
         scaled = times * epsilon
-        if not is_exponential:
+        if delta > 0.0:
             scaled = gdp_epsilon(times * gdp_mu(epsilon, delta), delta)
         epsilon = min(scaled, LARGEST_EPSILON)
-    classes = np.union1d(table.y, table.y_test)
+    classes = np.union1d(y, y_test)
     budget = {"epsilon": epsilon, "delta": delta, "classes": classes}
     seed = None if seeds is None else int(seeds.integers(2**31))
     fit = clone(model).set_params(**budget, ledger=None, verbose=0, random_state=seed)
     # Seeds are allowed here: nothing private is released.
     with fits_not_counted(), IGNORED_WARNINGS:
-        fit.fit(table.X, table.y)
-        codes = np.searchsorted(classes, table.y_test)
-        area = _area(fit.decision_function(table.X_test), codes, len(classes))
-        return float(fit.score(table.X_test, table.y_test)), area
+        fit.fit(X, y)
+        codes = np.searchsorted(classes, y_test)
+        area = _area(fit.decision_function(X_test), codes, len(classes))
+        return float(fit.score(X_test, y_test)), area
 
 
 def _area(scores: NDArray[np.float64], codes: NDArray[np.intp], n_classes: int) -> float:
@@ -418,14 +389,3 @@ def _area(scores: NDArray[np.float64], codes: NDArray[np.intp], n_classes: int) 
         if 0 < sizes[k] < len(codes)
     ]
     return float(np.mean(areas)) if areas else math.nan
-
-
-def _is_small(model: Any, table: _Table, n_samples: int, epsilon: float, delta: float) -> bool:
-    """Return whether the planned fit is one exponential mechanism: see `small_table_rule`."""
-    return getattr(model, "solver", None) == "auto" and small_table_rule(
-        n_samples=n_samples,
-        n_features=table.X.shape[1],
-        n_classes=len(np.unique(table.y)),
-        epsilon=epsilon,
-        delta=delta,
-    )

@@ -26,12 +26,11 @@ from sklearn.utils.validation import check_is_fitted
 from dp_halfspace._html import page, printable, table
 from dp_halfspace.estimators._outlook import Outlook
 from dp_halfspace.estimators.base import PrivateClassifier
-from dp_halfspace.inspection._drawing import PANELS_IN_A_ROW
-from dp_halfspace.inspection.coefficients import natural_coefficients
+from dp_halfspace.inspection.coefficients import NaturalCoefficients, natural_coefficients
 from dp_halfspace.inspection.effect_displays import (
     MOST_SHOWN,
     MOST_SHOWN_CLASSES,
-    ColumnEffect,
+    PANELS_IN_A_ROW,
     EffectsDisplay,
 )
 from dp_halfspace.ledger.ledger import PrivacyLedger, write_text
@@ -45,8 +44,6 @@ _LEAST_EXPLAINED = 0.3
 # Mark of a coefficient whose sign the noise may have decided.
 _UNSURE = " (?)"
 _PACKAGES = ("dp-halfspace", "numpy", "scipy", "scikit-learn", "pandas")
-# Function whose releases are scores, by its name in the entries of a ledger.
-_SCORES = "private_score"
 
 
 def model_card(
@@ -78,8 +75,7 @@ def model_card(
     groups : str or None, default=None
         PUBLIC name of the column that identifies persons, if the fit had `groups`.
     ledger : PrivacyLedger or None, default=None
-        The ledger that was charged; the page states its remaining budget, and which of its entries
-        are this fit and private scores.
+        The ledger that was charged; the page states what is spent and left.
     scores : sequence of PrivateScore, default=()
         Scores of this model that :func:`~dp_halfspace.metrics.private_score` has released.
 
@@ -128,7 +124,7 @@ def model_card(
         "What to expect": _expectation(inner),
         "What was taken as public": _public(inner, groups),
         "What was spent": _spent(inner.privacy_, ledger),
-        "How good it is": _measured(inner, scores, ledger),
+        "How good it is": _measured(inner, scores),
         "What the columns do": _effects(model, inner),
         "For auditors": f"<pre>{escape(inner.privacy_.summary())}</pre>",
         "Made by": _made_by(),
@@ -230,33 +226,30 @@ def _public(model: Any, groups: str | None) -> str:
 def _spent(record: PrivacyRecord, ledger: PrivacyLedger | None) -> str:
     """State what was asked for, what all releases cost together, and the rest of the ledger."""
     fit = f"ε = {rounded_text(record.epsilon, 3)}, δ = {rounded_text(record.delta, 2)}"
-    pure = []
-    if record.delta > 0 and record.delta_at(record.epsilon) == 0.0:
-        pure = [("Of that δ", "nothing is spent: the guarantee of this fit is pure ε-DP")]
+    pure = record.delta > 0 and record.delta_at(record.epsilon) == 0.0
+    rows = [("This fit", fit)]
+    if pure:
+        rows.append(("Of that δ", "nothing is spent: the guarantee of this fit is pure ε-DP"))
     if ledger is None:
         return (
-            table(("This fit", fit), *pure)
-            + "\n<p>No ledger was given for this card, which does not account for other "
-            "releases.</p>"
+            f"{table(*rows)}\n<p>No ledger was given for this card, which does not account for "
+            "other releases.</p>"
         )
-    at, release = ledger.delta, "Gaussian release" if ledger.delta > 0 else "pure DP release"
-    known = any(entry.record == record for entry in ledger.entries())
-    missing = "" if known else "<p>The ledger has no entry with the record of this fit.</p>\n"
+    slack, total = rounded_text(ledger.delta, 2), f"{ledger.epsilon:g}"
+    kind = "Gaussian release" if ledger.delta > 0 else "pure DP release"
     spent, left = rounded_text(ledger.spent(), 3), rounded_text(ledger.remaining(), 3, up=False)
-    asked, total = rounded_text(ledger.asked(), 3), f"{ledger.epsilon:g}"
-    slack = rounded_text(at, 2)
+    rows += [
+        (
+            "Asked for by all releases so far, each at its own δ",
+            f"ε = {rounded_text(ledger.asked(), 3)} of {total}",
+        ),
+        (f"Spent by all releases together, at δ = {slack}", f"ε = {spent} of {total}"),
+        (f"Left for one more {kind} at δ = {slack}", f"ε = {left}"),
+        ("Total budget of the ledger", f"ε = {total}, δ = {slack}"),
+    ]
     return (
-        missing
-        + table(
-            ("This fit", fit),
-            *pure,
-            ("Asked for by all releases so far, each at its own δ", f"ε = {asked} of {total}"),
-            (f"Spent by all releases together, at δ = {slack}", f"ε = {spent} of {total}"),
-            (f"Left for one more {release} at δ = {slack}", f"ε = {left}"),
-            ("Total budget of the ledger", f"ε = {total}, δ = {slack}"),
-        )
-        + "\n<p>What releases spend together, by exact composition, is usually less than the "
-        "sum of what they ask for, and decides what the ledger accepts.</p>"
+        f"{table(*rows)}\n<p>What releases spend together, by exact composition, is usually less "
+        "than the sum of what they ask for, and decides what the ledger accepts.</p>"
     )
 
 
@@ -270,8 +263,8 @@ def table_of_scores(scores: Sequence[Any]) -> list[tuple[str, str, str]]:
     return rows
 
 
-def _measured(model: Any, scores: Sequence[Any], ledger: PrivacyLedger | None) -> str:
-    """Show the given scores and what they cost, and count those that the ledger lists."""
+def _measured(model: Any, scores: Sequence[Any]) -> str:
+    """Show the given scores and what they cost."""
     for score in scores:
         if not np.array_equal(score.classes, np.unique(model.classes_)):
             raise ValueError(
@@ -279,31 +272,14 @@ def _measured(model: Any, scores: Sequence[Any], ledger: PrivacyLedger | None) -
                 f"has {np.unique(model.classes_).tolist()}: give scores of this model"
             )
     if not scores:
-        text = "<p>No score was given for this card, so it does not state how good the model is."
-    else:
-        text = (
-            f"{table(*table_of_scores(scores))}\n<p>The intervals cover the sampling of the "
-            "held-out records and the noise."
+        return (
+            "<p>No score was given for this card, so it does not state how good the model is.</p>"
         )
-    entries = [] if ledger is None else ledger.entries()
-    records = [score.privacy_ for score in scores]
-    for record in dict.fromkeys(records):
-        text += f" {_cost_of_scores(record)}"
-        numbers = [str(entry.number) for entry in entries if entry.record == record]
-        if numbers:
-            text += f" Their record is that of entry {' and '.join(numbers)} of the ledger."
-        elif ledger is not None:
-            text += " The ledger has no entry with their record."
-    others = [e for e in entries if e.estimator == _SCORES and e.record not in records]
-    if others:
-        numbers = [str(entry.number) for entry in others]
-        text += (
-            f" The ledger lists {len(others)} other release{'' if len(others) == 1 else 's'} of "
-            f"scores, of this or of another model (entry {', '.join(numbers)})."
-        )
-    return text + (
-        " Exact scores on private rows would not be private. Compare any accuracy with the share "
-        "of the majority class, which is the accuracy of a model that ignores all columns.</p>"
+    costs = dict.fromkeys(_cost_of_scores(score.privacy_) for score in scores)
+    return (
+        f"{table(*table_of_scores(scores))}\n<p>The intervals cover the sampling of the held-out "
+        f"records and the noise. {' '.join(costs)} Compare any accuracy with the share of the "
+        "majority class, which is the accuracy of a model that ignores all columns.</p>"
     )
 
 
@@ -336,36 +312,26 @@ def _effects(model: Any, inner: Any) -> str:
         if model is not inner or not isinstance(scaler, ReleasedScaler):
             return "<p>Not shown: the columns have no public ranges and no released scales.</p>"
         return _curves(EffectsDisplay.from_estimator(inner), inner)
-    importances = natural.importances
-    names = list(importances)[:_MOST_CURVES]
+    return _coefficients(natural)
+
+
+def _coefficients(natural: NaturalCoefficients) -> str:
+    """Show the most important coefficients with their standard errors."""
+    importances, errors = natural.importances, natural.errors
+    if errors is None:
+        errors = np.full(natural.coefficients.shape, math.nan)
+    rows = []
+    for name in list(importances)[:_MOST_CURVES]:
+        j = natural.names.index(name)
+        column = natural.coefficients[:, j], errors[:, j], natural.has_sign[:, j]
+        rows.append((name, *map(_coefficient, *column), f"{importances[name]:.2g}"))
     heads = ("Column", *(f"score of {label}, per unit" for label in natural.classes), "importance")
-    place = {name: j for j, name in enumerate(natural.names)}
-    errors = natural.coefficients * math.nan if natural.errors is None else natural.errors
-    rows = [
-        (
-            name,
-            *map(
-                _coefficient,
-                natural.coefficients[:, place[name]],
-                errors[:, place[name]],
-                natural.has_sign[:, place[name]],
-            ),
-            f"{importances[name]:.2g}",
-        )
-        for name in names
-    ]
-    left = f"The {len(names)} columns of {len(place)} with the largest importance. "
-    unsure = (
-        f" Marked by{_UNSURE}: within two standard errors of the noise of the fit, which may have "
-        "decided the sign."
-    ) * (not natural.has_sign.all())
-    noise = " Behind ± is the standard error of the noise of the fit." * (
-        natural.errors is not None
-    )
     return (
-        f"<p>{left * (len(names) < len(place))}What one unit of a column adds to the score. "
-        "The importance is the change of the score over the released width of the column, if there "
-        f"is one; of several scores, the largest difference.{noise}{unsure}</p>\n"
+        f"<p>The {len(rows)} columns of {len(natural.names)} with the largest importance, and what "
+        "one unit of each adds to the score. The importance is the change of the score over the "
+        "released width of the column, if there is one; of several scores, the largest difference. "
+        f"Behind ±, if known, is the standard error of the noise of the fit; marked by{_UNSURE} is "
+        "what is within two of them, so that the noise may have decided the sign.</p>\n"
         f"{table(heads, *rows)}"
     )
 
@@ -389,51 +355,36 @@ def _curves(display: EffectsDisplay, model: Any) -> str:
             "<p>Not shown: effects of single columns do not describe the score of this model. "
             f"{_explained_note(display)}</p>"
         )
-    flat = [column.name for column in display.columns if _explains_nothing(column)]
+    flat = [column.name for column in display.columns if not column.is_effect]
+    rest = sorted((c for c in display.columns if c.is_effect), key=lambda c: -c.largest)
     left_out = (
-        f" Not shown, because they cannot be told from noise or are zero: "
+        " Not shown, because they cannot be told from noise or are zero: "
         f"{', '.join(map(printable, flat))}."
     ) * bool(flat)
-    display.columns = tuple(c for c in display.columns if c.name not in flat)
-    if not display.columns:
+    if not rest:
         return f"<p>No effect is shown.{escape(left_out)}</p>"
-    n_columns = len(display.columns)
-    largest = sorted(display.columns, key=lambda c: -float(np.abs(c.effects).max()))
-    display.columns = tuple(largest[:_MOST_CURVES])
-    n_drawn = len(display.columns)
+    shown = EffectsDisplay(rest[:_MOST_CURVES], display.classes)
     file = io.StringIO()
     with matplotlib.rc_context({"svg.fonttype": "none", "svg.hashsalt": "card", "font.size": 8}):
-        size = 9, 2.4 * -(-n_drawn // PANELS_IN_A_ROW)
-        figure = matplotlib.figure.Figure(figsize=size, layout="constrained")
-        display.plot(figure=figure)
-        figure.savefig(file, format="svg", transparent=True, metadata={"Date": None})
+        size = 9, 2.4 * math.ceil(len(shown.columns) / PANELS_IN_A_ROW)
+        shown.plot(figure=matplotlib.figure.Figure(figsize=size, layout="constrained"))
+        shown.figure_.savefig(file, format="svg", transparent=True, metadata={"Date": None})
     drawing = file.getvalue()
     drawing = re.sub(r"<metadata>.*?</metadata>", "", drawing[drawing.index("<svg") :], flags=re.S)
-    left = f"The {n_drawn} columns of {n_columns} with the largest effects. " * (
-        n_drawn < n_columns
-    )
     of = f" of {escape(printable(model.classes_[1]))}" if len(model.classes_) == 2 else ""
     odds = "log odds" if getattr(model, "probability", False) else "score"
+    noise = "The amount of noise in it is not known."
+    if shown.columns[0].deviations is not None:
+        noise = "Grey effects may be due to noise alone: the band has two standard errors."
     return (
-        f"<p>{left}What the value of one column adds to the {odds}{of} of a row with "
-        "numbers in the middle of their axes and other entries missing. "
-        f"{_noise_note(display.columns)}{escape(left_out)} "
-        f"{_explained_note(display)} Drawn from released numbers, over stated ranges or around "
-        "the released centres, so it shows no row. Columns of strings without a list of "
-        f"categories, columns of more than {MOST_SHOWN} categories, and columns of numbers with "
-        f"neither a stated range nor a released scale are left out.</p>\n<figure>{drawing}</figure>"
+        f"<p>The {len(shown.columns)} columns of {len(rest)} with the largest effects: what the "
+        f"value of one column adds to the {odds}{of} of a row with numbers in the middle of their "
+        f"axes and other entries missing. {noise}{escape(left_out)} {_explained_note(display)} "
+        "Drawn from released numbers, over stated ranges or around the released centres, so it "
+        "shows no row. Columns of strings without a list of categories, columns of more than "
+        f"{MOST_SHOWN} categories, and columns of numbers with neither a stated range nor a "
+        f"released scale are left out.</p>\n<figure>{drawing}</figure>"
     )
-
-
-def _noise_note(columns: Sequence[ColumnEffect]) -> str:
-    if columns[0].deviations is None:
-        return "The amount of noise in it is not known."
-    return "Grey effects may be due to noise alone: the band has two standard errors on both sides."
-
-
-def _explains_nothing(column: ColumnEffect) -> bool:
-    """Return whether all effects of a column are zero or within the noise."""
-    return bool(column.is_noise.all()) or not column.effects.any()
 
 
 def _explained_note(display: EffectsDisplay) -> str:
@@ -468,17 +419,10 @@ def private_part(estimator: Any) -> tuple[Any, list[str]]:
                 "from private rows is not protected."
             )
         return inner, uncovered
-    if hasattr(estimator, "best_estimator_"):
-        inner, uncovered = private_part(estimator.best_estimator_)
-        uncovered.append(
-            f"Not covered: the choice by {type(estimator).__name__}, its scores, and its other "
-            "fits, each of which spent a budget of its own."
-        )
-        return inner, uncovered
     check_is_fitted(estimator)
     raise ValueError(
         f"{type(estimator).__name__} has no privacy record: give an estimator of this package, or "
-        "a pipeline or a search around one"
+        "a pipeline around one"
     )
 
 
@@ -498,11 +442,8 @@ def _around_a_part(estimator: Any) -> list[str]:
             f"{alone} Not covered: the model inside, {type(model).__name__}, which has no record "
             "of what it spent. If it was fitted to private records, nothing protects them."
         ]
-    record = inner.privacy_
-    epsilon, delta = rounded_text(record.epsilon, 3), rounded_text(record.delta, 2)
     return [
         f"{alone} The model inside, {type(inner).__name__}, has another one for the records that "
-        f"it was fitted to: ({epsilon}, {delta})-differential privacy, {record.adjacency}. If both "
-        "are records of one data set, the two add up.",
+        f"it was fitted to: {inner.privacy_}. If both are records of one data set, the two add up.",
         *uncovered,
     ]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -116,8 +116,6 @@ def natural_coefficients(model: Any) -> NaturalCoefficients:
     True
     """
     parts = linear_parts(model, "natural_coefficients")
-    if not parts.is_linear:
-        raise ValueError(_not_linear(parts.model))
     coefficients, intercepts = parts.coefficients, parts.intercepts
     widths, errors = None, getattr(parts.model, "coef_std_error_", None)
     for scaler in reversed(parts.scalers):
@@ -132,26 +130,14 @@ def natural_coefficients(model: Any) -> NaturalCoefficients:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class LinearParts:
-    """A linear model as it predicts: a sequence of scalers, then a linear score.
-
-    The last scaler of a model that was selected for a small table may be the public `cells`, and
-    its score may be divided by ``row_lengths_``. The score of a network is one of its last layer.
-    """
+class LinearParts(NamedTuple):
+    """A linear model as it predicts: a sequence of scalers, then a linear score."""
 
     names: tuple[str, ...]
     scalers: tuple[ColumnScaler, ...]
-    cells: CellScaler | None
     model: Any
     coefficients: FloatArray
     intercepts: FloatArray
-
-    @property
-    def is_linear(self) -> bool:
-        """Whether the score is linear in the columns themselves."""
-        others = ("row_lengths_", "hidden_coef_")
-        return self.cells is None and not any(hasattr(self.model, name) for name in others)
 
 
 def linear_parts(model: Any, asked: str) -> LinearParts:
@@ -166,44 +152,24 @@ def linear_parts(model: Any, asked: str) -> LinearParts:
             "estimator inside, whose scores are to be compared with what was learnt"
         )
     steps = [step for _, step in model.steps] if isinstance(model, Pipeline) else [model]
-    scalers = [step for step in steps[:-1] if step != "passthrough"]
+    last, scalers = steps[-1], [step for step in steps[:-1] if step != "passthrough"]
     if not all(isinstance(scaler, ColumnScaler) for scaler in scalers):
         raise ValueError(
             f"{asked} needs a model, or a pipeline of scalers of "
             "dp_halfspace.preprocessing and a model"
         )
-    coefficients, intercepts = _linear_scores(steps[-1])
-    own = steps[-1].scaler_
-    cells = own if isinstance(own, CellScaler) else None
-    if own is not None and cells is None:
-        scalers = [*scalers, own]
-    names = tuple(map(str, column_names([*scalers, steps[-1]][0])))
-    return LinearParts(names, tuple(scalers), cells, steps[-1], coefficients, intercepts)
-
-
-def _not_linear(model: Any) -> str:
-    return (
-        f"this {type(model).__name__} has no linear score of the columns: use EffectsDisplay, "
-        "which shows effects of any model"
-    )
-
-
-def _linear_scores(model: Any) -> tuple[FloatArray, FloatArray]:
-    """Return coefficients and intercepts of a model for rows in its column scales."""
-    kind = type(model).__name__
-    if hasattr(model, "encoding_"):
+    # A model of a small table may read public cells of the columns, or divide its scores.
+    other = isinstance(getattr(last, "scaler_", None), CellScaler)
+    other |= any(hasattr(last, name) for name in ("row_lengths_", "hidden_coef_"))
+    feature_map = getattr(last, "feature_map_", None)
+    other |= feature_map is not None and not getattr(feature_map, "is_linear", False)
+    if other or hasattr(last, "encoding_") or not hasattr(last, "coef_"):
         raise ValueError(
-            f"{kind} encodes the table first, so its score is not linear in the "
-            "columns: use EffectsDisplay, which shows their effects"
+            f"this {type(last).__name__} has no linear score of the columns: use EffectsDisplay, "
+            "which shows effects of any model"
         )
-    if not hasattr(model, "coef_"):
-        raise ValueError(_not_linear(model))
-    coefficients = np.atleast_2d(model.coef_)
-    feature_map = getattr(model, "feature_map_", None)
-    if feature_map is not None:
-        if not getattr(feature_map, "is_linear", False):
-            raise ValueError(
-                f"this {kind} is linear in features and not in columns: use EffectsDisplay"
-            )
-        coefficients = coefficients / model.data_norm_
-    return np.asarray(coefficients, dtype=np.float64), np.atleast_1d(model.intercept_)
+    coefficients = np.atleast_2d(last.coef_) / (1.0 if feature_map is None else last.data_norm_)
+    if last.scaler_ is not None:
+        scalers = [*scalers, last.scaler_]
+    names = tuple(map(str, column_names([*scalers, last][0])))
+    return LinearParts(names, tuple(scalers), last, coefficients, np.atleast_1d(last.intercept_))

@@ -6,7 +6,7 @@ A display holds numbers; matplotlib is imported only when it is asked to draw.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -18,14 +18,13 @@ from dp_halfspace._html import plain_label
 from dp_halfspace._silence import IGNORED_WARNINGS
 from dp_halfspace._sklearn_compat import column_names
 from dp_halfspace.data.schema import Column
-from dp_halfspace.inspection._drawing import COLORS, panel_axes
+from dp_halfspace.exceptions import install_hint
 from dp_halfspace.preprocessing.scalers import ReleasedScaler
 from dp_halfspace.rows.blocks import FloatArray
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
-
 
 # Least step of the scores for the slopes of log odds.
 _SMALLEST_STEP = 1e-4
@@ -38,17 +37,16 @@ HALF_WIDTH = 2.5
 # Labels of a column of zeros and ones, and the relative error of the scale by which it is known.
 _FLAGS = ("0", "1")
 _FLAG_TOLERANCE = 0.15
-# Largest number of classes, and of categories of a column that are shown without being named.
+# Largest number of classes, and of categories of a column that are shown.
 MOST_SHOWN_CLASSES = 100
 MOST_SHOWN = 1000
-# Number of letters of all labels of an axis that fit in one line.
-_MOST_LETTERS = 24
-# Largest number of ticks of an axis of numbers or dates.
+# Number of panels in one row of a picture.
+PANELS_IN_A_ROW = 3
+# Largest number of ticks of an axis of numbers or dates, and of labels of an axis of texts, which
+# are cut after so many letters.
 _MOST_TICKS = 4
-# Largest number of letters of a label.
-_LETTERS_OF_LABEL = 18
-# Largest number of labels of one axis.
 _MOST_LABELS = 20
+_LETTERS_OF_LABEL = 17
 # Standard errors of the noise that a band covers on both sides.
 BAND = 2.0
 
@@ -85,6 +83,16 @@ class ColumnEffect:
     def importance(self) -> float:
         """Difference of the largest and the smallest effect, for the score where it is largest."""
         return float(np.ptp(self.effects, axis=0).max())
+
+    @property
+    def largest(self) -> float:
+        """Size of the largest effect."""
+        return float(np.abs(self.effects).max())
+
+    @property
+    def is_effect(self) -> bool:
+        """Whether an effect differs from zero and lies beyond the noise, if that is known."""
+        return bool(self.effects.any() and not self.is_noise.all())
 
     @property
     def is_noise(self) -> NDArray[np.bool_]:
@@ -163,20 +171,18 @@ class EffectsDisplay:
         self.explained = explained
 
     @classmethod
-    def from_estimator(cls, model: Any, ranges: Any = None) -> EffectsDisplay:
+    def from_estimator(cls, model: Any) -> EffectsDisplay:
         """Read the effects of a fitted model.
+
+        Columns of numbers are shown on their stated range or around their released centre, or at 0
+        and 1 if their released centre and scale are those of a column of zeros and ones. Columns of
+        numbers with neither a stated range nor a released scale, of texts, and of more than 1000
+        categories are left out.
 
         Parameters
         ----------
         model : classifier
             Fitted, with a ``decision_function``.
-        ranges : dict, array-like of shape (n_features, 2) or None, default=None
-            PUBLIC ``[low, high]`` of columns of numbers, and lists of texts of columns of texts, by
-            name or, of a model of numbers, for each column; never the extremes of the data. Columns
-            of numbers that are not named are shown on their stated range or around their released
-            centre, or at 0 and 1 if their released centre and scale are those of a column of zeros
-            and ones. Columns of numbers with neither a stated range nor a released scale, of texts,
-            and of more than 1000 categories, that are not named are left out.
 
         Returns
         -------
@@ -186,8 +192,7 @@ class EffectsDisplay:
         Raises
         ------
         ValueError
-            If ranges are wrong, if a model of numbers has none and no released scales, or if the
-            model has more than 100 classes.
+            If a model of numbers has no released column scales, or more than 100 classes.
         """
         check_is_fitted(model)
         if len(model.classes_) > MOST_SHOWN_CLASSES:
@@ -196,9 +201,8 @@ class EffectsDisplay:
                 f"{len(model.classes_)}: compare columns of its coef_"
             )
         is_table = hasattr(model, "encoding_")
-        facts = _facts_of_table(model) if is_table else _facts_of_numbers(model, ranges)
-        shown = dict(ranges or {}) if is_table else {}
-        grids = list(_grids(facts, shown))
+        facts = _facts_of_table(model) if is_table else _facts_of_numbers(model)
+        grids = list(_grids(facts))
         empty = np.full((1, len(facts)), None, dtype=object)
         for place, cells, column in grids:
             if facts[place][0].is_number:
@@ -216,17 +220,13 @@ class EffectsDisplay:
         found = sorted(self.columns, key=lambda column: -column.importance)
         return {column.name: column.importance for column in found}
 
-    def plot(
-        self, ax: Axes | Sequence[Axes] | None = None, *, figure: Figure | None = None
-    ) -> EffectsDisplay:
+    def plot(self, figure: Figure | None = None) -> EffectsDisplay:
         """Draw every curve on one scale; effects within the noise band are grey.
 
         Parameters
         ----------
-        ax : matplotlib Axes, sequence of Axes, or None, default=None
-            Axes to draw into, one for each column.
         figure : matplotlib Figure or None, default=None
-            Figure to add axes to when `ax` is None. None makes a new one with pyplot.
+            Figure to add axes to. None makes a new one with pyplot.
 
         Returns
         -------
@@ -237,24 +237,28 @@ class EffectsDisplay:
         ------
         ImportError
             If matplotlib is needed and not installed.
-        ValueError
-            If the number of axes is not the number of columns.
         """
-        axes = panel_axes(len(self.columns), "columns", ax, figure)
-        highest = 1.05 * max(float(np.abs(column.effects).max()) for column in self.columns)
+        rows = math.ceil(len(self.columns) / PANELS_IN_A_ROW)
+        if figure is None:
+            try:
+                from matplotlib import pyplot  # noqa: PLC0415 (optional dependency)
+            except ImportError as error:
+                raise ImportError(f"Drawing needs matplotlib: {install_hint('plot')}.") from error
+            figure = pyplot.figure(figsize=(12.0, 3.4 * rows + 0.8), layout="constrained")
+        places = range(1, len(self.columns) + 1)
+        axes = [figure.add_subplot(rows, PANELS_IN_A_ROW, place) for place in places]
+        highest = 1.05 * max(column.largest for column in self.columns)
         for axis, column in zip(axes, self.columns, strict=True):
             for k, label in enumerate(self.classes):
-                _draw_effect(axis, column, k, COLORS[k % len(COLORS)], plain_label(label))
+                _draw_effect(axis, column, k, f"C{k}", plain_label(label))
             _set_ticks(axis, column)
             axis.set_xlabel(plain_label(column.name))
             axis.set_ylim(-highest or -1.0, highest or 1.0)
             axis.axhline(0.0, color="0.8", linewidth=0.8, zorder=0)
-            axis.spines[["top", "right"]].set_visible(False)
         axes[0].set_ylabel("effect on the score")
         if len(self.classes) > 1:
             axes[-1].legend(frameon=False)
-        self.ax_ = np.array(axes, dtype=object)
-        self.figure_ = axes[0].figure
+        self.ax_, self.figure_ = np.array(axes, dtype=object), figure
         return self
 
 
@@ -273,54 +277,36 @@ def _facts_of_table(model: Any) -> list[_Fact]:
     ]
 
 
-def _facts_of_numbers(model: Any, ranges: Any) -> list[_Fact]:
-    """Describe the columns of a model of numbers, each with the ends of its axis as its range."""
-    n_features, scaler = int(model.n_features_in_), getattr(model, "scaler_", None)
-    is_released = isinstance(scaler, ReleasedScaler)
-    centres, scales = np.zeros(n_features), np.zeros(n_features)
-    if isinstance(scaler, ReleasedScaler):
-        centres, scales = np.asarray(scaler.center), np.asarray(scaler.scale)
-    if ranges is None and is_released:
-        flags = [is_flag(*pair, (0.0, 1.0)) for pair in zip(centres, scales, strict=True)]
-        around_all = np.column_stack(around(centres, scales))
-        ends = np.where(np.array(flags)[:, None], [0.0, 1.0], around_all)
-    else:
-        # A mapping names columns of a table only.
-        ends = np.asarray([] if isinstance(ranges, Mapping) else ranges, dtype=np.float64)
-    if ends.shape != (n_features, 2) or not np.isfinite(ends).all():
+def _facts_of_numbers(model: Any) -> list[_Fact]:
+    scaler = getattr(model, "scaler_", None)
+    if not isinstance(scaler, ReleasedScaler):
         raise ValueError(
-            f"ranges must be {n_features} pairs of finite numbers, the PUBLIC ends of each column; "
-            "without them a fit needs released column scales"
+            "curves need released column scales, or the ranges of a PrivateTableClassifier: this "
+            "model has neither, so there is no axis in the units of its columns"
         )
-    columns = [
-        Column(str(name), "number", low=low, high=high)
-        for name, (low, high) in zip(column_names(model), ends.tolist(), strict=True)
-    ]
-    known = [is_released] * n_features
-    return list(zip(columns, centres.tolist(), scales.tolist(), known, strict=True))
+    pairs = zip(np.asarray(scaler.center).tolist(), np.asarray(scaler.scale).tolist(), strict=True)
+    names = map(str, column_names(model))
+    return [(Column(name, "number"), *pair, True) for name, pair in zip(names, pairs, strict=True)]
 
 
-def _grids(facts: Sequence[_Fact], shown: dict[str, Any]) -> Iterator[_Grid]:
-    """Yield what is shown of each column; `shown` are public ranges and texts by name."""
+def _grids(facts: Sequence[_Fact]) -> Iterator[_Grid]:
+    """Yield what is shown of each column."""
     for place, (column, centre, scale, is_released) in enumerate(facts):
-        ends, stated = shown.get(column.name), (column.low, column.high)
-        labels: tuple[Any, ...] = ()
-        if not column.is_number and column.kind != "drop":
-            known = column.categories if len(column.categories) <= MOST_SHOWN else ()
-            labels = tuple(known if ends is None else ends)
-        elif ends is None and column.kind == "number" and is_released:
-            labels = _FLAGS if is_flag(centre, scale, stated) else ()
-        if ends is None and column.is_number and not labels:
-            ends = stated if column.has_range else around(centre, scale) if is_released else None
-        values, is_date = np.arange(float(len(labels))), column.kind == "date"
-        if column.is_number and ends is not None:
-            values = np.linspace(float(ends[0]), float(ends[1]), _CURVE_POINTS)
-        if not len(values):
-            continue
-        cells = values if column.is_number and not is_date else labels or _dates(values)
-        nothing = np.zeros((len(values), 1))
-        texts = tuple(map(str, labels))
-        yield place, cells, ColumnEffect(column.name, values, nothing, texts, is_date=is_date)
+        ends, is_date = (column.low, column.high), column.kind == "date"
+        labels: tuple[str, ...] = ()
+        if is_released and not is_date and is_flag(centre, scale, ends):
+            labels = _FLAGS
+        elif not column.is_number and len(column.categories) <= MOST_SHOWN:
+            labels = tuple(map(str, column.categories))
+        values = np.arange(float(len(labels)))
+        if column.is_number and not labels and (column.has_range or is_released):
+            low, high = ends if column.has_range else around(centre, scale)
+            values = np.linspace(low, high, _CURVE_POINTS)
+        if len(values):
+            cells: Any = values if column.is_number else column.categories
+            shown = _dates(values) if is_date else cells
+            nothing = np.zeros((len(values), 1))
+            yield place, shown, ColumnEffect(column.name, values, nothing, labels, is_date=is_date)
 
 
 def _effect(
@@ -432,26 +418,12 @@ def _set_ticks(axis: Axes, column: ColumnEffect) -> None:
         axis.xaxis.set_major_formatter(untyped.ConciseDateFormatter(locator))
     elif column.labels:
         step = -(-len(column.labels) // _MOST_LABELS)
-        shown = [plain_label(label) for label in column.labels[::step]]
-        axis.set_xticks(column.values[::step], [_shorten_label(label) for label in shown])
-        if sum(map(len, shown)) > _MOST_LETTERS:
-            axis.tick_params("x", rotation=90, labelsize="xx-small")
+        shown = [plain_label(label)[:_LETTERS_OF_LABEL] for label in column.labels[::step]]
+        axis.set_xticks(column.values[::step], shown, rotation=90, fontsize="xx-small")
     else:
         axis.xaxis.set_major_locator(ticker.MaxNLocator(_MOST_TICKS))
-        axis.xaxis.set_major_formatter(ticker.FuncFormatter(_short_number))
-
-
-def _shorten_label(label: str) -> str:
-    return label if len(label) <= _LETTERS_OF_LABEL else f"{label[: _LETTERS_OF_LABEL - 1]}\u2026"
-
-
-def _short_number(value: float, place: int | None = None) -> str:
-    """Write a number with few characters: 250k for 250,000."""
-    del place
-    for size, letter in ((1e9, "G"), (1e6, "M"), (1e4, "k")):
-        if abs(value) >= size:
-            return f"{value / (1e3 if letter == 'k' else size):.4g}{letter}"
-    return f"{value:.4g}"
+        # With few characters: 250k for 250,000.
+        axis.xaxis.set_major_formatter(ticker.EngFormatter(sep=""))
 
 
 def _scores(model: Any, rows: NDArray[Any]) -> NDArray[np.float64]:

@@ -1,4 +1,4 @@
-"""A fitted model and its scalers as an ONNX graph, for systems that predict without Python."""
+"""A linear model and its scalers as an ONNX graph, for systems that predict without Python."""
 
 from __future__ import annotations
 
@@ -10,22 +10,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dp_halfspace.engine.moment import RowClip
-from dp_halfspace.inspection.coefficients import LinearParts, linear_parts
-from dp_halfspace.preprocessing.scalers import RowLengths
-from dp_halfspace.rows.directions import LARGEST_CELL, PER_UNIT
+from dp_halfspace.inspection.coefficients import linear_parts
 
 # Version of the operators; it allows axes of sums as inputs.
 _OPSET = 17
 
 
 def to_onnx(model: Any) -> Any:
-    """Return a fitted linear model or network and its scalers as an ONNX model.
+    """Return a fitted linear model and its scalers as an ONNX model.
 
     Parameters
     ----------
     model : fitted classifier of the package, or a pipeline of scalers that ends in one
-        Any linear classifier, also one that was selected for a small table, or a network. Scalers
-        are those of :mod:`dp_halfspace.preprocessing`.
+        A model whose score is linear in the columns. Scalers are those of
+        :mod:`dp_halfspace.preprocessing`.
 
     Returns
     -------
@@ -39,15 +37,13 @@ def to_onnx(model: Any) -> Any:
     ImportError
         If onnx is not installed.
     ValueError
-        If the model encodes a table or maps columns to random features.
+        If the score is not linear in the columns, as for tables, features and few records.
 
     Notes
     -----
     **Privacy.** A function of what was released and of public parameters: it uses no budget.
 
-    Computed in double precision inside, so that columns far from zero keep their digits. A model
-    that was selected for a small table is linear in cells of the columns, or has scores that are
-    divided by a length of the row: both are part of the graph.
+    Computed in double precision inside, so that columns far from zero keep their digits.
     """
     try:
         import onnx  # noqa: PLC0415 (optional dependency)
@@ -69,20 +65,18 @@ def to_onnx(model: Any) -> Any:
     if not parts.scalers and parts.model.fill_value_ is not None:
         missing = graph.apply("IsNaN", given)
         given = graph.apply("Where", missing, parts.model.fill_value_, given)
-    rows = _rows_of_coefficients(graph, given, parts)
-    # The features of columns alone are the columns, clipped and divided by a norm.
     norm, feature_map = float(parts.model.data_norm_), getattr(parts.model, "feature_map_", None)
+    if feature_map is None and math.isfinite(norm):
+        given = graph.clipped(given, norm)
+    # The features of columns alone are the columns, clipped and divided by a norm.
     if feature_map is not None and math.isfinite(feature_map.clip):
-        rows = graph.apply("Clip", rows, -feature_map.clip, feature_map.clip)
+        given = graph.apply("Clip", given, -feature_map.clip, feature_map.clip)
     if (row_clip := getattr(parts.model, "row_clip_", None)) is not None:
         mean, whitening = row_clip.mean * norm, row_clip.whitening / norm
         limit = replace(row_clip, mean=mean, whitening=whitening, norm=row_clip.norm * norm)
-        rows = graph.shortened(rows, limit)
-    scores = graph.apply("MatMul", rows, parts.coefficients.T)
+        given = graph.shortened(given, limit)
+    scores = graph.apply("MatMul", given, parts.coefficients.T)
     scores = graph.apply("Add", scores, parts.intercepts)
-    lengths = getattr(parts.model, "row_lengths_", None)
-    if lengths is not None:
-        scores = graph.apply("Div", scores, _lengths(graph, given, lengths))
     is_binary = len(parts.coefficients) == 1
     if is_binary:
         scores = graph.apply("Squeeze", scores, np.array([1]))
@@ -139,13 +133,14 @@ class _Graph:
         self.constants.append(array)
         return name
 
-    def sum_of_squares(self, rows: str) -> str:
-        """Add the squared length of every row."""
-        return self.apply("ReduceSum", self.apply("Mul", rows, rows), np.array([1]), keepdims=1)
+    def length(self, rows: str) -> str:
+        """Add the length of every row."""
+        squares = self.apply("Mul", rows, rows)
+        return self.apply("Sqrt", self.apply("ReduceSum", squares, np.array([1]), keepdims=1))
 
     def clipped(self, rows: str, norm: float) -> str:
         """Scale rows down to a norm."""
-        longest = self.apply("Max", self.apply("Sqrt", self.sum_of_squares(rows)), norm)
+        longest = self.apply("Max", self.length(rows), norm)
         return self.apply("Mul", rows, self.apply("Div", norm, longest))
 
     def shortened(self, rows: str, limit: RowClip) -> str:
@@ -154,51 +149,9 @@ class _Graph:
             rows = self.clipped(rows, limit.norm)
         centred = self.apply("Sub", rows, limit.mean)
         images = self.apply("MatMul", centred, limit.whitening)
-        lengths = self.apply("Max", self.apply("Sqrt", self.sum_of_squares(images)), limit.longest)
+        lengths = self.apply("Max", self.length(images), limit.longest)
         kept = self.apply("Mul", centred, self.apply("Div", limit.longest, lengths))
         return self.apply("Add", kept, limit.mean)
-
-    def inverse_sinh(self, rows: str, exponent: int, data_norm: float) -> str:
-        """Add ``asinh(rows / data_norm / 2^exponent)``, which not all readers have in float64."""
-        numbers = self.apply("Div", rows, data_norm)
-        numbers = self.apply("Mul", numbers, math.ldexp(1.0, -exponent))
-        sizes = self.apply("Abs", numbers)
-        root = self.apply("Sqrt", self.apply("Add", self.apply("Mul", sizes, sizes), 1.0))
-        return self.apply(
-            "Mul", self.apply("Sign", numbers), self.apply("Log", self.apply("Add", sizes, root))
-        )
-
-
-def _rows_of_coefficients(graph: _Graph, rows: str, parts: LinearParts) -> str:
-    """Turn rows in column scales into those that are multiplied by the coefficients."""
-    model = parts.model
-    norm = float(model.data_norm_)
-    if parts.cells is not None:
-        scaled = graph.inverse_sinh(rows, parts.cells.exponent, parts.cells.data_norm)
-        cells = graph.apply("Round", graph.apply("Mul", scaled, float(PER_UNIT)))
-        return graph.apply("Clip", cells, float(-LARGEST_CELL), float(LARGEST_CELL))
-    if math.isfinite(norm) and not hasattr(model, "feature_map_"):
-        rows = graph.clipped(rows, norm)
-    if hasattr(model, "hidden_coef_"):
-        rows = graph.apply("Div", rows, norm)
-        if model.projection_ is not None:
-            matrix = model.projection_.apply(np.eye(len(parts.names)))
-            rows = graph.clipped(graph.apply("MatMul", rows, matrix), 1.0)
-        for coefficients, intercepts in model._hidden_layers():
-            rows = graph.apply("MatMul", rows, coefficients.T)
-            rows = graph.apply("Tanh", graph.apply("Add", rows, intercepts))
-    return rows
-
-
-def _lengths(graph: _Graph, rows: str, lengths: RowLengths) -> str:
-    """Add the divisors of the scores, ``lengths.of(rows)``."""
-    cells = graph.inverse_sinh(rows, lengths.exponent, lengths.data_norm)
-    found = graph.apply("Add", graph.sum_of_squares(cells), 1.0)
-    if lengths.constant is None:
-        return found
-    squares = graph.sum_of_squares(graph.apply("Div", rows, lengths.data_norm))
-    squares = graph.apply("Add", squares, lengths.constant**2)
-    return graph.apply("Mul", found, graph.apply("Sqrt", squares))
 
 
 def _plain_labels(classes: NDArray[Any]) -> NDArray[Any]:

@@ -508,12 +508,6 @@ class PrivacyLedger:
         return balance
 
 
-def describe_left(ledger: PrivacyLedger, plan: Plan) -> str:
-    """Describe the epsilon with which a planned release is accepted; empty if none is found."""
-    left = ledger.remaining_for(plan)
-    return describe_accepted(ledger._cap, ledger._current(), plan(left)) if left else ""
-
-
 def write_text(text: str, path: str | os.PathLike[str] | None) -> str:
     """Return a text, after writing it to a file if a path is given."""
     if path is not None:

@@ -64,7 +64,7 @@ def test_folds_are_the_same_for_all_and_fits_are_counted(table):
     assert private["released"] == [*events] * 6
 
 
-@pytest.mark.filterwarnings("ignore:earlier pipeline steps learn")
+@pytest.mark.filterwarnings("ignore:steps of this pipeline")
 def test_a_step_that_reads_rows_takes_the_guarantee_away(table):
     X, y = table
     cell = cross_validation.evaluated(

@@ -1,15 +1,11 @@
-"""Files that are read some rows at a time: every row is what it is in the whole table."""
+"""Lines that are split some at a time: every row is what it is in the whole table."""
 
-from dataclasses import replace
-from pathlib import Path
-
+import joblib
 import numpy as np
 import pandas
 import pytest
 
 from dp_halfspace._cli import commands, main, tables
-from dp_halfspace.data.schema import Column
-from dp_halfspace.estimators import table as table_estimator
 
 N = 1500
 FILES = ["own.csv", "own.parquet"]
@@ -41,20 +37,18 @@ def folder(tmp_path_factory):
 
 
 @pytest.fixture
-def small_chunks(monkeypatch):
+def few_lines(monkeypatch):
     monkeypatch.setattr(tables, "_LINES", 64)
-    monkeypatch.setattr(tables, "FIRST_STREAMED", 1)
-    monkeypatch.setattr(tables, "ROWS_AT_ONCE", 400)
 
 
 @pytest.mark.sampled(1)
-@pytest.mark.usefixtures("small_chunks")
+@pytest.mark.usefixtures("few_lines")
 @pytest.mark.parametrize("name", FILES)
 def test_predictions_are_those_of_the_whole_table(folder, name, capsys):
     words = ["predict", str(folder / "m.joblib"), str(folder / name)]
     assert main([*words, "--out", str(folder / "p.csv")]) == 0
     assert f"{N} rows" in capsys.readouterr().out
-    model = commands.load_model(folder / "m.joblib")
+    model = joblib.load(folder / "m.joblib")
     frame = pandas.read_csv(folder / "own.csv", dtype=str, keep_default_na=False)
     found = pandas.read_csv(folder / "p.csv")
     np.testing.assert_allclose(
@@ -64,21 +58,21 @@ def test_predictions_are_those_of_the_whole_table(folder, name, capsys):
 
 
 @pytest.mark.sampled(1)
-@pytest.mark.usefixtures("small_chunks")
+@pytest.mark.usefixtures("few_lines")
 @pytest.mark.parametrize("name", FILES)
 def test_records_that_are_scored_are_those_of_the_whole_table(folder, name, monkeypatch):
     seen = []
     honest = commands.private_score
 
     def kept(model, records, labels, **more):
-        seen.append((np.concatenate(list(map(model.predict_proba, records.values()))), labels))
+        seen.append((model.predict_proba(records), labels))
         return honest(model, records, labels, **more)
 
     monkeypatch.setattr(commands, "private_score", kept)
     words = ["evaluate", str(folder / "m.joblib"), str(folder / name), "--target", "y"]
     assert main([*words, "--epsilon", "1", "--metric", "accuracy", "roc_auc"]) == 0
     ((probabilities, labels),) = seen
-    model = commands.load_model(folder / "m.joblib")
+    model = joblib.load(folder / "m.joblib")
     frame = pandas.read_csv(folder / "own.csv", dtype=str, keep_default_na=False)
     np.testing.assert_allclose(probabilities, model.predict_proba(frame), rtol=1e-12)
     assert labels.tolist() == frame["y"].tolist()
@@ -99,61 +93,6 @@ def test_a_broken_line_is_named_and_nothing_is_written(folder, tmp_path, capsys)
     (tmp_path / "broken.csv").write_text("\n".join([*lines, "1"]) + "\n")
     assert main(["predict", *words, "--out", str(tmp_path / "p.csv")]) == 2
     assert not (tmp_path / "p.csv").exists()
-
-
-@pytest.mark.parametrize("n_rows", [64, 900, 5000])
-def test_blocks_of_a_parquet_file_have_public_sizes(folder, n_rows, monkeypatch):
-    monkeypatch.setattr(tables, "ROWS_AT_ONCE", n_rows)
-    parts = tables._parts_of_parquet(tables._open_parquet(folder / "own.parquet"))
-    expected = [min(n_rows, size - lo) for size in (900, 600) for lo in range(0, size, n_rows)]
-    blocks = [part() for part in parts]
-    assert [len(block) for block in blocks] == expected
-    for number in (len(parts) - 1, 0, len(parts) - 1):
-        assert parts[number]().equals(blocks[number])
-
-
-def test_a_file_that_changes_while_it_is_read_is_refused_and_stays_charged(
-    folder, tmp_path, monkeypatch, capsys
-):
-    monkeypatch.setattr(tables, "FIRST_STREAMED", 1)
-    monkeypatch.setattr(tables, "ROWS_AT_ONCE", 400)
-    honest, seen, n_honest = tables._read_part, [], [3]
-
-    def read(file, *place):
-        seen.append(place)
-        frame = honest(file, *place)
-        return frame if seen.count(place) < n_honest[0] else frame.assign(age=1)
-
-    monkeypatch.setattr(tables, "_read_part", read)
-    monkeypatch.setattr(table_estimator, "_KEPT_ROWS", 0)
-    words = ["fit", str(folder / "own.parquet"), "--target", "y", "--epsilon", "9"]
-    words += ["--ledger", str(tmp_path / "l.db"), "--cap", "9", "1e-3"]
-    assert main([*words, "--save", str(tmp_path / "m.joblib")]) == 2
-    said = capsys.readouterr().err
-    assert "own.parquet changed, or became unreadable" in said
-    assert "epsilon 9" in said.splitlines()[-1]
-    assert not (tmp_path / "m.joblib").exists()
-    seen.clear()
-    n_honest[0] = 2
-    words = [str(folder / "m.joblib"), str(folder / "own.parquet"), "--target", "y"]
-    assert main(["evaluate", *words, "--epsilon", "1"]) == 2
-    assert "own.parquet changed, or became unreadable" in capsys.readouterr().err
-
-
-def test_rows_are_in_chunks_where_the_fit_takes_chunks(monkeypatch):
-    """Pure DP and persons need all rows at once, however many there are."""
-    monkeypatch.setattr(tables, "FIRST_STREAMED", 30)
-    monkeypatch.setattr(tables, "ROWS_AT_ONCE", 4)
-    frame = pandas.DataFrame({"a": np.arange(10.0), "b": 1.0, "c": 2.0})
-    columns = {name: Column(name, "number") for name in frame}
-    table = tables.Table(Path("own.csv"), frame)
-    found = tables.rows_of(table, columns, in_chunks=True)
-    assert [len(chunk) for chunk in found.values()] == [4, 4, 2]
-    assert pandas.concat(found.values()).equals(frame)
-    assert list(found.sample.columns) == ["a", "b", "c"]
-    assert tables.rows_of(table, columns, in_chunks=False).equals(frame)
-    few = replace(table, frame=frame[:9])
-    assert tables.rows_of(few, columns, in_chunks=True).equals(frame[:9])
 
 
 @pytest.mark.sampled(1)

@@ -73,7 +73,7 @@ def test_a_dry_run_charges_and_writes_nothing(folder, capsys, monkeypatch):
         assert main([*DRY, "--ledger", "l.db", "--cap", "3", "1e-6"]) == 0
         assert {path.name for path in folder.iterdir()} == before
         out = capsys.readouterr().out
-        assert "Ledger:    accepts this fit with epsilon 2." in out
+        assert "Ledger:    accepts this fit up to epsilon 2." in out
         PrivacyLedger("l.db", epsilon=3.0, delta=1e-6)
         assert main([*DRY, "--ledger", "l.db", "--save", "m.joblib", "--card", "c.html"]) == 0
     assert PrivacyLedger("l.db").entries() == []
@@ -134,8 +134,8 @@ def test_a_budget_with_which_little_can_be_learnt_is_noted_once(folder, capsys):
     for command in (DRY, FIT):
         assert main([*command, "--epsilon", "0.05"]) == 0
         out, err = capsys.readouterr()
-        assert err.count("epsilon=0.05 for 59 records") == 1
-        assert "Expect:" not in out
+        assert out.count("Expect:    epsilon=0.05 for 59 records") == 1
+        assert "59 records" not in err
 
 
 @pytest.mark.parametrize(

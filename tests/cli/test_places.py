@@ -111,7 +111,6 @@ def test_predictions_are_never_written_over_what_they_are_made_from(folder, caps
     "arguments",
     [
         ["predict", "m.joblib", "t.csv", "--out"],
-        ["plan", "--rows", "99", "--columns", "2", "--out"],
         [*FIT, "--save"],
         [*FIT, "--save", "new", "--card"],
     ],

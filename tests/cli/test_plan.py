@@ -1,7 +1,5 @@
 """The command that says what accuracy to expect."""
 
-import re
-
 import pytest
 
 from dp_halfspace._cli import commands, main
@@ -9,17 +7,13 @@ from dp_halfspace._cli import commands, main
 SIZE = ["plan", "--rows", "500", "--columns", "3", "--repeats", "2", "--epsilon", "1", "3"]
 
 
-def test_a_plan_is_a_short_table_and_a_picture(tmp_path, capsys):
-    picture = tmp_path / "plan.svg"
-    assert main([*SIZE, "--seed", "1", "--out", str(picture)]) == 0
+def test_a_plan_is_a_short_table(capsys):
+    assert main([*SIZE, "--seed", "1"]) == 0
     text = capsys.readouterr().out
     assert text.startswith("500 rows, 3 columns, 2 classes, delta 4e-06\nepsilon ")
     assert "no privacy     0.850" in text
-    assert f"Written: {picture}" in text
-    # A text of the picture is a comment beside its curves.
-    assert re.search(r"<svg.*<!-- .*accuracy.* -->", picture.read_text(), re.DOTALL)
     assert main([*SIZE, "--seed", "1"]) == 0
-    assert text.startswith(capsys.readouterr().out)
+    assert text == capsys.readouterr().out
 
 
 @pytest.mark.parametrize(
@@ -27,8 +21,6 @@ def test_a_plan_is_a_short_table_and_a_picture(tmp_path, capsys):
     [
         (["--reference", "0.4"], "reference must be above"),
         (["--reference", "1.5"], "between 0 and 1"),
-        (["--out", "plan.doc"], "must end in one of .png"),
-        (["--out", "nowhere/plan.png"], "does not exist; create it first"),
         (["--repeats", "1"], "n_repeats"),
         (["--rows", "0"], "at least 1"),
     ],
@@ -50,11 +42,11 @@ def test_options_reach_the_plan(monkeypatch, capsys):
     monkeypatch.setattr(commands, "plan_accuracy", plan_accuracy)
     sizes = ["plan", "--rows", "500", "--columns", "3", "--classes", "4", "--epsilon", "2"]
     more = ["--reference", "0.7", "--majority", "0.6", "--reference-area", "0.9"]
-    assert main([*sizes, *more, "--delta", "1e-7", "--repeats", "5", "--seed", "6"]) == 2
+    assert main([*sizes, *more, "--repeats", "5", "--seed", "6"]) == 2
     assert capsys.readouterr().err.endswith("seen\n")
     assert given == {
         **{"sizes": (500, 3, 4, [2.0]), "reference": 0.7, "majority": 0.6},
-        **{"reference_area": 0.9, "delta": 1e-7, "n_repeats": 5, "random_state": 6},
+        **{"reference_area": 0.9, "n_repeats": 5, "random_state": 6},
     }
 
 
@@ -77,17 +69,10 @@ def test_a_rare_label_is_planned_by_the_area(capsys):
     assert "of two classes" in capsys.readouterr().err
 
 
-def test_a_majority_above_the_default_accuracy_is_planned_by_the_area(capsys):
+def test_a_majority_near_the_accuracy_is_planned_by_the_area(capsys):
     """Planted: an accuracy of .85 without privacy, which the majority class has, and no signal."""
-    size = ["plan", "--rows", "3000", "--columns", "4", "--repeats", "2", "--epsilon", "9"]
-    for majority in ("0.85", "0.95"):
-        assert main([*size, "--majority", majority]) == 0
-        text = capsys.readouterr().out
-        (line,) = (line for line in text.splitlines() if line.startswith("9 "))
-        assert float(line.split()[3]) == pytest.approx(0.85, abs=0.05)
-        assert re.search(r"no privacy +0\.850  assumed", text)
-    assert main([*size, "--majority", "0.7"]) == 0
-    assert "no privacy     0.850  assumed" in capsys.readouterr().out
-    for reference in ("0.85", "0.86"):
-        assert main([*size, "--majority", "0.85", "--reference", reference]) == 2
+    for more in ([], ["--reference", "0.86"]):
+        assert main([*SIZE, "--majority", "0.85", *more]) == 2
         assert "state reference_area instead" in capsys.readouterr().err
+    assert main([*SIZE, "--majority", "0.7"]) == 0
+    assert "no privacy     0.850  assumed" in capsys.readouterr().out

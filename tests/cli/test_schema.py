@@ -51,7 +51,7 @@ def test_a_key_is_noted_by_its_name(folder, capsys):
     assert main(["schema", "own.csv", "--target", "outcome"]) == 0
     printed, errors = capsys.readouterr()
     assert json.loads(printed)["columns"]["patient_id"] == "number"
-    assert "the column 'patient_id' may identify rows or persons" in errors
+    assert "these features may identify rows or persons: 'patient_id'." in errors
     assert '"drop" in the schema' in errors
 
 
@@ -118,7 +118,7 @@ def test_a_template_proposes_notations_with_the_row_to_look_at(folder, capsys, n
     cells, rule, row = PROPOSED[name]
     found, errors = template(folder, capsys, *cells)
     assert found == rule
-    assert ("look at the file" in errors) == bool(row)
+    assert ("Look at the file" in errors) == bool(row)
     if row:
         assert f"column 'crp': row {row} below" in errors or f"numbers and row {row} bel" in errors
     assert not any(cell in errors for cell in cells if len(cell) > 4)

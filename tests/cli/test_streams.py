@@ -99,7 +99,7 @@ def test_what_is_said_prints_line_by_line():
         ["predict", "\x1b[2Jm", "t.csv", "--out", "p.csv"],
         ["\x1b[2J"],
         ["fit", "a", "--\x1b[2J"],
-        ["plan", "--rows", "9", "--columns", "2", "--out", "a\nb.png\x1b"],
+        ["schema", "t$x$.parquet", "--out", "a\nb/c\x1b"],
     ],
 )
 def test_errors_are_one_line_that_prints(folder, capsys, arguments):

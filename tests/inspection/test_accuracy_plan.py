@@ -36,22 +36,23 @@ def test_plans_meet_what_was_measured(size):
 @pytest.mark.parametrize(("k", "reference"), [(2, 0.7), (2, 0.99), (5, 0.6)])
 @pytest.mark.parametrize("majority", [None, 0.55])
 def test_simulated_tables_are_as_difficult_as_stated(k, reference, majority):
-    distribution = accuracy_plan._checked_distribution(6, k, reference, majority)
-    table = accuracy_plan._simulate(4000, distribution, np.random.default_rng(0))
-    free = LogisticRegression(max_iter=500).fit(table.X, table.y)
-    assert free.score(table.X_test, table.y_test) == pytest.approx(reference, abs=0.03)
-    largest = np.bincount(table.y).max() / len(table.y)
+    prior = accuracy_plan._checked_prior(6, k, reference, majority)
+    table = accuracy_plan._simulate(4000, 6, prior, reference, np.random.default_rng(0))
+    X, y, X_test, y_test = table
+    free = LogisticRegression(max_iter=500).fit(X, y)
+    assert free.score(X_test, y_test) == pytest.approx(reference, abs=0.03)
+    largest = np.bincount(y).max() / len(y)
     assert largest == pytest.approx(majority or 1 / k, abs=0.04)
     # Nothing about the columns tells where the classes are.
-    assert table.X.std(axis=0).max() < 6 * table.X.std(axis=0).min()
+    assert X.std(axis=0).max() < 6 * X.std(axis=0).min()
 
 
 @pytest.mark.slow
 def test_the_area_of_a_rare_class_is_planned():
-    distribution = accuracy_plan._checked_distribution(4, 2, 0.85, 0.95, 0.8)
-    table = accuracy_plan._simulate(4000, distribution, np.random.default_rng(0))
-    free = LogisticRegression(class_weight="balanced").fit(table.X, table.y)
-    area = roc_auc_score(table.y_test, free.decision_function(table.X_test))
+    prior, rng = accuracy_plan._checked_prior(4, 2, 0.85, 0.95, 0.8), np.random.default_rng(0)
+    X, y, X_test, y_test = accuracy_plan._simulate(4000, 4, prior, 0.8, rng, is_area=True)
+    free = LogisticRegression(class_weight="balanced").fit(X, y)
+    area = roc_auc_score(y_test, free.decision_function(X_test))
     assert area == pytest.approx(0.8, abs=0.04)
     size = {"majority": 0.95, "reference_area": 0.8, "n_repeats": 4, "random_state": 0}
     plan = plan_accuracy(6000, 4, 2, [0.01, 30.0], **size)
@@ -114,7 +115,7 @@ def test_a_classifier_of_pure_dp_is_planned_as_one(estimator):
     assert plan == plan_accuracy(**sizes, estimator=estimator, delta=0.0, random_state=0)
 
 
-def test_a_plan_prints_and_draws():
+def test_a_plan_prints():
     figures = (0.84, 0.8), (0.01, 0.02)
     areas = (0.9, 0.85), (0.03, 0.04)
     plan = AccuracyPlan((1.0, 0.3), *figures, 1e-6, 0.85, 600, 12, 2, *areas)
@@ -127,9 +128,6 @@ def test_a_plan_prints_and_draws():
     ]
     by_area = replace(plan, reference=None, reference_area=0.91)
     assert repr(by_area).splitlines()[-1].split() == ["no", "privacy", "0.910", "assumed"]
-    lines = {line.get_label(): line for line in plan.plot().get_lines()}
-    np.testing.assert_array_equal(lines["to expect"].get_xydata()[0], [0.3, 0.8])
-    np.testing.assert_array_equal(lines["no privacy (assumed)"].get_ydata(), 0.85)
 
 
 @pytest.mark.parametrize(

@@ -9,8 +9,6 @@ from dp_halfspace import AdaptiveMarginClassifier, PrivateKernelClassifier, Priv
 from dp_halfspace.inspection import ColumnEffect, EffectsDisplay
 from dp_halfspace.inspection.effect_displays import is_flag
 
-RANGES = [[-1.0, 1.0], [-0.5, 0.5]]
-
 
 def data(n_classes=2):
     X = np.random.default_rng(0).uniform(-0.5, 0.5, (600, 2))
@@ -20,26 +18,24 @@ def data(n_classes=2):
 @pytest.mark.parametrize("n_classes", [2, 3])
 def test_curves_of_an_additive_model_add_up_to_its_scores(n_classes):
     X, y = data(n_classes)
-    model = PrivateKernelClassifier(kernel="additive", classes=range(n_classes), data_norm=2.0).fit(
-        X, y
-    )
-    display = EffectsDisplay.from_estimator(model, RANGES)
+    how = {"classes": range(n_classes), "epsilon": 9.0}
+    model = PrivateKernelClassifier(kernel="additive", **how).fit(X, y)
+    display = EffectsDisplay.from_estimator(model)
     first, second = display.columns
     assert isinstance(first, ColumnEffect)
     rows = np.column_stack([first.values[::5], second.values[::5]])
-    centre = model.decision_function(np.zeros((1, 2))).reshape(1, -1)
+    centre = model.decision_function([[first.values[50], second.values[50]]]).reshape(1, -1)
     total = centre + first.effects[::5] + second.effects[::5]
     scores = model.decision_function(rows).reshape(len(rows), -1)
     np.testing.assert_allclose(scores, total, atol=1e-5 * np.abs(total).max())
     assert len(display.classes) == total.shape[1]
 
 
-def test_wrong_ranges_are_refused():
+def test_a_model_without_scales_of_columns_is_refused():
     X, y = data()
-    model = AdaptiveMarginClassifier(classes=[0, 1]).fit(X, y)
-    for wrong in (RANGES[:1], {"0": [0, 1]}):
-        with pytest.raises(ValueError, match="2 pairs of finite numbers"):
-            EffectsDisplay.from_estimator(model, wrong)
+    model = PrivateKernelClassifier(kernel="rbf", classes=[0, 1], data_norm=2.0).fit(X, y)
+    with pytest.raises(ValueError, match="need released column scales"):
+        EffectsDisplay.from_estimator(model)
 
 
 @pytest.mark.parametrize("n_classes", [2, 3])
@@ -54,19 +50,18 @@ def test_effects_of_a_table_add_up_and_are_drawn(n_classes):
     model.fit(X, (age > 50).astype(int))
     # Scores before they become log odds are sums.
     model.certainty_ = 1.0
-    display = EffectsDisplay.from_estimator(model, {"3": ["w", "q"], "1": [1990, 2010]})
-    assert [column.name for column in display.columns] == ["0", "1", "2", "3"]
-    assert [column.labels for column in display.columns[2:]] == [("u", "v", "w"), ("w", "q")]
+    display = EffectsDisplay.from_estimator(model)
+    assert [column.name for column in display.columns] == ["0", "1", "2"]
+    assert display.columns[2].labels == ("u", "v", "w")
+    centre = display.columns[1].values[50]
+    assert centre == pytest.approx(model.column_scales_.center[1])
     row = [display.columns[0].values[7], display.columns[1].values[9], "v", "w", None]
-    middle = [50, 2000, None, None, None]
+    middle = [50, centre, None, "w", None]
     empty, score = model.decision_function(np.array([middle, row], dtype=object))
-    parts = [c.effects[k] for c, k in zip(display.columns, (7, 9, 1, 0), strict=True)]
+    parts = [c.effects[k] for c, k in zip(display.columns, (7, 9, 1), strict=True)]
     np.testing.assert_allclose(np.sum(parts, axis=0), np.atleast_1d(score - empty), atol=1e-4)
     drawn = display.plot(figure=figures.Figure())
     assert [t.get_text() for t in drawn.ax_[2].get_xticklabels()] == ["u", "v", "w"]
-    own = EffectsDisplay.from_estimator(model).columns
-    assert len(own) == 3
-    np.testing.assert_allclose(own[1].values[50], model.column_scales_.center[1])
 
 
 def test_axes_are_in_the_units_of_columns_and_zeros_and_ones_are_two_points():
@@ -99,8 +94,6 @@ def test_axes_are_in_the_units_of_columns_and_zeros_and_ones_are_two_points():
         np.testing.assert_allclose(found["sex"].effects[value], score, atol=1e-6)
     drawn = display.plot(figure=figures.Figure())
     assert drawn.ax_[1].get_lines()[0].get_xdata().tolist() == [0.0, 1.0]
-    shown = EffectsDisplay.from_estimator(model, {"sex": [0, 1]}).columns[1]
-    assert len(shown.values) == 101
 
 
 def test_zeros_and_ones_in_an_array_are_two_points():
@@ -108,9 +101,10 @@ def test_zeros_and_ones_in_an_array_are_two_points():
     X = np.column_stack([rng.integers(0, 2, 20000), rng.random(20000)])
     model = PrivateKernelClassifier(epsilon=3.0, classes=[False, True])
     model.fit(X, X[:, 0] + X[:, 1] > 1)
-    first, second = EffectsDisplay.from_estimator(model, [[0, 1], [0, 1]]).columns
+    first, second = EffectsDisplay.from_estimator(model).columns
     assert (first.labels, len(second.values)) == (("0", "1"), 101)
-    scores = model.decision_function([[0, 0.5], [1, 0.5], [0.5, 0.5]])
+    middle = second.values[50]
+    scores = model.decision_function([[0, middle], [1, middle], [0.5, middle]])
     np.testing.assert_allclose(first.effects[:, 0], scores[:2] - scores[2], atol=1e-6)
 
 
@@ -139,8 +133,6 @@ def test_a_column_without_a_range_or_a_released_scale_has_no_axis():
     assert hasattr(model.model_, "row_lengths_")
     (column,) = EffectsDisplay.from_estimator(model).columns
     assert (column.name, column.values[0], column.values[-1]) == ("1", 0.0, 120.0)
-    named = EffectsDisplay.from_estimator(model, {"0": [20, 90]}).columns
-    assert [column.name for column in named] == ["0", "1"]
 
 
 def additive_table(n=3000, epsilon=1.0, **parameters):
@@ -207,11 +199,12 @@ def test_a_band_is_that_of_repeated_noise(n_classes):
 def test_a_band_is_as_wide_as_the_noise_of_repeated_fits(n, epsilon):
     model, X, y = additive_table(n, epsilon)
     stated = EffectsDisplay.from_estimator(model).columns
-    ranges = {c.name: (c.values[0], c.values[-1]) for c in stated[:3]}
     found = []
     for _ in range(16):
         other = clone(model).fit(X, y)
-        found.append([c.effects for c in EffectsDisplay.from_estimator(other, ranges).columns])
+        columns = zip(stated, EffectsDisplay.from_estimator(other).columns, strict=True)
+        # Axes follow the released scales of each fit.
+        found.append([np.interp(c.values, d.values, d.effects[:, 0]) for c, d in columns])
     measured = [np.std(parts, axis=0, ddof=1) for parts in zip(*found, strict=True)]
     widths = [
         np.sqrt([np.square(part).mean() for part in parts])
@@ -274,17 +267,15 @@ def test_a_band_is_drawn_and_axes_can_be_read():
 @pytest.mark.parametrize("n_classes", [2, 3])
 def test_what_curves_explain_is_all_of_a_sum_and_little_of_a_product(n_classes):
     X, y = data(n_classes)
-    sum_of_curves = PrivateKernelClassifier(
-        kernel="additive", classes=range(n_classes), data_norm=2.0
-    )
-    display = EffectsDisplay.from_estimator(sum_of_curves.fit(X, y), RANGES)
+    how = {"classes": range(n_classes), "epsilon": 9.0}
+    sum_of_curves = PrivateKernelClassifier(kernel="additive", **how).fit(X, y)
+    display = EffectsDisplay.from_estimator(sum_of_curves)
     np.testing.assert_allclose(display.explained, 1.0, atol=1e-6)
-    Z = np.random.default_rng(3).uniform(-1.0, 1.0, (4000, 2))
-    product = PrivateKernelClassifier(epsilon=3.0, classes=[False, True], data_norm=2**0.5)
+    Z = np.random.default_rng(3).uniform(-1.0, 1.0, (9000, 2))
+    product = PrivateKernelClassifier(epsilon=9.0, classes=[False, True])
     product.fit(Z, Z[:, 0] * Z[:, 1] > 0.0)
-    display = EffectsDisplay.from_estimator(product, [[-1.0, 1.0]] * 2)
+    display = EffectsDisplay.from_estimator(product)
     assert display.explained.shape == (1,)
     assert display.explained < 0.3
-    constant = PrivateKernelClassifier(classes=[False, True], data_norm=2**0.5).fit(Z, Z[:, 0] > 0)
-    constant.coef_, constant.row_clip_ = np.zeros_like(constant.coef_), None
-    assert EffectsDisplay.from_estimator(constant, [[-1.0, 1.0]] * 2).explained == 0.0
+    product.coef_, product.row_clip_ = np.zeros_like(product.coef_), None
+    assert EffectsDisplay.from_estimator(product).explained == 0.0
