@@ -1956,6 +1956,12 @@ MUTANTS = [
             "test_objects_of_other_types_are_read_by_the_text_that_they_print",
         ),
         (
+            "_read_object",
+            "drop_output() if",
+            "__import__('dp_halfspace._silence')._silence.IGNORED_WARNINGS if",
+            "test_objects_of_other_types_are_read_by_the_text_that_they_print",
+        ),
+        (
             "_plain_text",
             "if found is None",
             "if True",
