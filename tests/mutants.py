@@ -2070,6 +2070,12 @@ MUTANTS = [
         "data/chunked_data.py",
         "tests/test_chunks.py",
         (
+            "check_chunks",
+            "warn_caller(LABEL_SET)",
+            "pass",
+            "test_what_does_not_run_on_chunks_says_so",
+        ),
+        (
             "_encode_labels",
             "tuple(count for count, _ in found) != rows.counts",
             "False",
