@@ -3312,6 +3312,22 @@ MUTANTS = [
     ),
     *of(
         "estimators/output_perturbation.py",
+        "tests/estimators/test_output_perturbation.py",
+        (
+            "OutputPerturbationClassifier._is_centred",
+            "is_robust or budget.delta == 0",
+            "is_robust",
+            "test_pure_fits_have_no_preconditioner",
+        ),
+        (
+            "OutputPerturbationClassifier._is_centred",
+            "is_default and budget.delta > 0 and",
+            "is_default and",
+            "test_pure_fits_have_no_preconditioner",
+        ),
+    ),
+    *of(
+        "estimators/output_perturbation.py",
         "tests/estimators/test_perturbation.py",
         (
             "OutputPerturbationClassifier._risk",

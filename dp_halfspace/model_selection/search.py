@@ -295,7 +295,7 @@ class PrivateSearchCV(WrappingClassifier):
         restore_settings(best, self._with_params(grid[index]))
         prefix, model = model_inside(best)
         best.set_params(**{f"{prefix}ledger": ledger, f"{prefix}random_state": self.random_state})
-        model.privacy_, model.ledger, model.random_state = total, ledger, self.random_state
+        model.privacy_ = total
         self.best_estimator_ = best
         self.best_params_ = dict(grid[index])
         self.classes_ = best.classes_

@@ -139,6 +139,14 @@ def test_automatic_preconditioner_follows_public_rules(params, n_releases):
     assert model.data_norm_ == (np.inf if is_centred else 1.0)
 
 
+def test_pure_fits_have_no_preconditioner():
+    X, y = separated(300, 4)
+    model = OutputPerturbationClassifier(data_norm=1.0, delta=0.0, classes=[0, 1])
+    assert not dict(model.plan(X, y).public).get("private_second_moment")
+    with pytest.raises(ValueError, match="needs delta > 0"):
+        model.set_params(preconditioner=True).plan(X, y)
+
+
 def test_wide_rows_have_no_preconditioner():
     X, y = np.ones((600, 513)) / 40, np.arange(600) % 2
     model = OutputPerturbationClassifier(epsilon=1e3, data_norm=1.0, classes=[0, 1])
