@@ -1825,6 +1825,12 @@ MUTANTS = [
             "test_objects_of_other_types_are_read_by_the_text_that_they_print",
         ),
         (
+            "_read_object",
+            "drop_output() if",
+            "__import__('dp_halfspace._silence')._silence.IGNORED_WARNINGS if",
+            "test_objects_of_other_types_are_read_by_the_text_that_they_print",
+        ),
+        (
             "_plain_text",
             "if found is None",
             "if True",
@@ -1932,6 +1938,12 @@ MUTANTS = [
     *of(
         "data/chunked_data.py",
         "tests/test_chunks.py",
+        (
+            "check_chunks",
+            "warn_caller(LABEL_SET)",
+            "pass",
+            "test_what_does_not_run_on_chunks_says_so",
+        ),
         (
             "_encode_labels",
             "tuple(count for count, _ in found) != rows.counts",
@@ -3074,6 +3086,22 @@ MUTANTS = [
         ),
     ),
     *of(
+        "estimators/output_perturbation.py",
+        "tests/estimators/test_output_perturbation.py",
+        (
+            "OutputPerturbationClassifier._is_centred",
+            "is_robust or budget.delta == 0",
+            "is_robust",
+            "test_pure_fits_have_no_preconditioner",
+        ),
+        (
+            "OutputPerturbationClassifier._is_centred",
+            "is_default and budget.delta > 0 and",
+            "is_default and",
+            "test_pure_fits_have_no_preconditioner",
+        ),
+    ),
+    *of(
         "estimators/_centred.py",
         "tests/estimators/test_perturbation.py",
         (
@@ -4089,6 +4117,12 @@ MUTANTS = [
             "test_a_score_and_a_fit_share_one_ledger",
         ),
         ("_Job.events", "else 2 *", "else ", "test_cells_of_scores_of_unknown_units"),
+        (
+            "_Job._quartiles",
+            "permit.choose(each, self.place) for each",
+            "int(each.argmax()) for each",
+            "test_quartiles_are_released_before_the_counts",
+        ),
         (
             "_jobs",
             "Budget.of(epsilon, 0.0).equal_parts(len(firsts))",
@@ -5727,6 +5761,12 @@ MUTANTS = [
         "privacy/random_stopping.py",
         "tests/privacy/test_tune.py",
         (
+            "best_run",
+            "-math.inf if math.isnan(raw) else float(raw)",
+            "float(raw)",
+            "test_a_first_score_that_is_no_number_is_the_worst",
+        ),
+        (
             "RunCountDistribution.draw",
             "bisect_left(range(self.k_max), True, lo=1, key=is_reached)",
             "max(1, round(self.mean))",
@@ -5967,10 +6007,42 @@ MUTANTS = [
         "rows/rows.py",
         "tests/rows/test_rows.py",
         (
+            "add_part",
+            "missing -= larger - total",
+            "pass",
+            "test_a_sum_of_parts_by_kahan_keeps_what_single_additions_lose",
+        ),
+        (
+            "Rows.clip_images",
+            "self.lengths(to_final)",
+            "self._lengths(to_final)",
+            "test_images_of_rows_are_measured_where_their_persons_stand",
+        ),
+        (
             "Rows._sum_blocks",
             "n if self.people is None else len(self.people)",
             "n",
             "test_more_blocks_than_a_table_of_one_row_for_each_person_has_are_added_by_kahan",
+        ),
+    ),
+    *of(
+        "rows/mapped_rows.py",
+        "tests/rows/test_mapped_rows.py",
+        (
+            "FormedRows.block_rows",
+            "formed_block_rows(*self.shape)",
+            "self.rows.block_rows",
+            "test_as_many_images_are_formed_at_a_time_as_the_bound_counts",
+        ),
+    ),
+    *of(
+        "rows/mapped_rows.py",
+        "tests/rows/test_feature_rows.py",
+        (
+            "clipped_features",
+            "clip_scales(X, data_norm * longest) / data_norm",
+            "np.full(X.shape[0], 1.0 / data_norm)",
+            "test_rows_beyond_the_public_norm_are_read_as_rows_of_that_norm",
         ),
     ),
     *of(

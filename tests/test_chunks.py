@@ -393,6 +393,10 @@ def test_what_does_not_run_on_chunks_says_so():
         model.fit(rows, labels, groups=Y)
     with pytest.raises(ValueError, match="state the public label set"):
         AdaptiveMarginClassifier().fit(rows, labels)
+    for given in (rows, X):
+        with pytest.warns(PrivacyWarning, match="takes the label set from y") as caught:
+            seen = AdaptiveMarginClassifier().fit(given, Y)
+        assert {warning.filename for warning in caught} == {__file__}
     seen = AdaptiveMarginClassifier().fit(rows, Y)
     assert seen.classes_.tolist() == np.unique(Y).tolist()
     assert "seen" in dict(seen.privacy_.public)["classes_source"]

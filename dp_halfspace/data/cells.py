@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dp_halfspace._silence import IGNORED_WARNINGS, may_print_or_warn
+from dp_halfspace._silence import drop_output, may_print_or_warn
 
 # Strings that mean a missing value: those of the readers of pandas, and other signs for "unknown".
 MISSING_TEXTS = frozenset(
@@ -201,7 +201,7 @@ def _read_object(value: Any, decimal: str | None) -> Cell:
         return _read_cell(value[()], decimal)
     # What is in a list or an array may be of another library.
     has_parts = isinstance(value, np.ndarray | Mapping | list | tuple | Set)
-    with IGNORED_WARNINGS if has_parts or may_print_or_warn(type(value)) else nullcontext():
+    with drop_output() if has_parts or may_print_or_warn(type(value)) else nullcontext():
         if not has_parts and bool(value != value):  # noqa: PLR0124 - any NaN
             return None
         text = str(value).strip()

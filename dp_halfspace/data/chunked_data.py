@@ -23,6 +23,7 @@ from dp_halfspace._memory import OutOfMemory, shortages_dropped
 from dp_halfspace.data.chunks import Chunks, DaskChunks, dask, is_own, unwrap_result
 from dp_halfspace.data.encoding import CodedRows
 from dp_halfspace.data.validation import (
+    LABEL_SET,
     TrainingData,
     check_features,
     check_two_dimensional,
@@ -34,6 +35,7 @@ from dp_halfspace.data.validation import (
     stand_in,
     with_nan,
 )
+from dp_halfspace.exceptions import warn_caller
 
 
 def checked_chunks(
@@ -71,6 +73,7 @@ def check_chunks(
     if classes is None and isinstance(y, np.ndarray) and y.dtype.kind in "biuU":
         # Labels in a single array are in this process, so their set can be read from them, as for
         # rows in memory; it is then treated as public.
+        warn_caller(LABEL_SET)
         classes = np.unique(y)
     if y is None or classes is None:
         raise ValueError("X is in chunks: give y, and state the public label set: classes=[...]")

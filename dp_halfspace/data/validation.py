@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 import re
-import warnings
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import partial
@@ -33,7 +32,7 @@ from dp_halfspace._silence import (
 from dp_halfspace.data.chunks import Chunks, is_own
 from dp_halfspace.data.people import People
 from dp_halfspace.data.sparse_rows import checked_csr
-from dp_halfspace.exceptions import PrivacyWarning
+from dp_halfspace.exceptions import warn_caller
 
 # Number of rows that are checked for finite values at a time.
 _ROWS_PER_BLOCK = 4096
@@ -103,8 +102,7 @@ def check_training_data(
         # The check whether labels look like classes is needed only without a public label set. It
         # warns if half of the labels differ, which would reveal a private number of rows.
         check_classification_targets(np.repeat(label_set, 3) if hides_rows else label_set[indices])
-        # The stack levels are this function, the validation, `fit`, its wrapper and the caller.
-        warnings.warn(LABEL_SET, PrivacyWarning, stacklevel=5)
+        warn_caller(LABEL_SET)
     return TrainingData(X, indices, label_set, getattr(probe, "feature_names_in_", None))
 
 

@@ -25,7 +25,7 @@ def test_a_small_run_is_measured_printed_and_drawn(tmp_path, monkeypatch, capsys
     (cell,) = found["samples"]["margin"]["Algorithm 1"].values()
     assert cell["middle"] <= cell["sufficient"]
     assert cell["fits"] == 2
-    assert "records for an error of .1, margin" in capsys.readouterr().out
+    assert "records for an error of .1; bound, margin" in capsys.readouterr().out
     for name in ("margin_errors.svg", "margin_samples.svg"):
         assert (tmp_path / name).stat().st_size > 1000
 

@@ -648,14 +648,15 @@ def test_one_object_changes_no_other_row(maker, kind):
 
 
 class LoudText:
-    """An object of another library, which warns when it is printed."""
+    """An object of another library, which warns and prints when it is made a text."""
 
     def __repr__(self):
         warnings.warn("a private cell is here", stacklevel=1)
+        print("a private cell is here")
         return "cell"
 
 
-def test_objects_of_other_types_are_read_by_the_text_that_they_print():
+def test_objects_of_other_types_are_read_by_the_text_that_they_print(capsys):
     printed = ([1, "x"], {"a": 1}, (1,), np.arange(3), timedelta(1), pd.Timedelta(1, "D"))
     for value in (*printed, np.timedelta64(3, "D"), pd.Interval(0, 1), pd.Period("2020-01"), {1}):
         assert canonical(value) == str(value)
@@ -668,6 +669,7 @@ def test_objects_of_other_types_are_read_by_the_text_that_they_print():
         warnings.simplefilter("always")
         texts = [canonical(cell) for cell in (LoudText(), [LoudText()], {"a": LoudText()})]
     assert (texts, seen) == (["cell", "[cell]", "{'a': cell}"], [])
+    assert capsys.readouterr() == ("", "")
 
 
 @pytest.mark.parametrize("maker", MAKERS)

@@ -8,7 +8,7 @@ import pytest
 from sklearn.datasets import load_digits
 
 import dp_halfspace
-from benchmarks.loaders import load_benchmark
+from benchmarks.problems import load
 
 # Fits, and what their median exceeds: one fit reaches .87 with standard deviation .012
 # (adaptive margin), .81 with .035 (output perturbation).
@@ -30,21 +30,25 @@ def test_digits_within_one_budget(name, params, fits, least):
     assert model.privacy_.epsilon == params["epsilon"]
 
 
-# What scikit-learn's LogisticRegression reaches is in the docs.
 ADAPTIVE, KERNEL = "AdaptiveMarginClassifier", "PrivateKernelClassifier"
 LABEL, OUTPUT = "LabelPrivateClassifier", "OutputPerturbationClassifier"
+# Each goal is above the share of the majority class (.905 of ijcnn1, .946 of reuters, .764 of
+# adult, .541 of satimage), and at least four standard errors of a mean of six fits below what such
+# fits reach (docs/benchmarks.md). Since there is one engine for all classes, sparse rows are fitted
+# less accurately, those of reuters no better than by the majority class below epsilon 3, and so are
+# rows before output perturbation.
 GOALS = [
-    (ADAPTIVE, "satimage", 6.0, {0.1: 0.85, 1.0: 0.915}),
-    (ADAPTIVE, "ijcnn1", 2.0, {0.1: 0.908, 1.0: 0.93}),
+    (ADAPTIVE, "satimage", 6.0, {0.1: 0.85, 1.0: 0.911}),
+    (ADAPTIVE, "ijcnn1", 2.0, {0.3: 0.915, 1.0: 0.928}),
     (ADAPTIVE, "adult", math.sqrt(14), {0.1: 0.82, 1.0: 0.845}),
-    (ADAPTIVE, "reuters", 1.0, {0.1: 0.942, 1.0: 0.947}),
-    (OUTPUT, "satimage", 6.0, {0.3: 0.905, 1.0: 0.912}),
-    (OUTPUT, "satimage6", 6.0, {0.3: 0.74, 1.0: 0.775}),
-    (OUTPUT, "ijcnn1", 2.0, {0.3: 0.91, 1.0: 0.914}),
-    (OUTPUT, "adult", math.sqrt(14), {0.3: 0.835, 1.0: 0.841}),
-    (KERNEL, "satimage", 6.0, {0.3: 0.911, 1.0: 0.917, 3.0: 0.928}),
-    (KERNEL, "ijcnn1", 2.0, {0.3: 0.909, 1.0: 0.933, 3.0: 0.951}),
-    (KERNEL, "adult", math.sqrt(14), {0.3: 0.829, 1.0: 0.836, 3.0: 0.839}),
+    (ADAPTIVE, "reuters", 1.0, {3.0: 0.953}),
+    (OUTPUT, "satimage", 6.0, {0.3: 0.878, 1.0: 0.9}),
+    (OUTPUT, "satimage6", 6.0, {0.3: 0.724, 1.0: 0.73}),
+    (OUTPUT, "ijcnn1", 2.0, {0.3: 0.909, 1.0: 0.914}),
+    (OUTPUT, "adult", math.sqrt(14), {0.3: 0.827, 1.0: 0.839}),
+    (KERNEL, "satimage", 6.0, {0.3: 0.899, 1.0: 0.922, 3.0: 0.93}),
+    (KERNEL, "ijcnn1", 2.0, {0.3: 0.92, 1.0: 0.931, 3.0: 0.951}),
+    (KERNEL, "adult", math.sqrt(14), {0.3: 0.84, 1.0: 0.844, 3.0: 0.847}),
     (LABEL, "satimage", None, {0.3: 0.924, 1.0: 0.934, 3.0: 0.939}),
 ]
 
@@ -53,8 +57,8 @@ GOALS = [
 @pytest.mark.skipif("DP_HALFSPACE_DATA" not in os.environ, reason="needs the benchmark data")
 @pytest.mark.parametrize(("name", "table", "norm", "goals"), GOALS)
 def test_accuracy_on_real_data(name, table, norm, goals):
-    """Means of six fits, some standard errors below what is documented."""
-    data = load_benchmark(table)
+    """Means of six fits, of rows in the layout in which they are documented."""
+    data = load(table)
     for epsilon, goal in goals.items():
         model = getattr(dp_halfspace, name)(epsilon=epsilon, classes=data.classes)
         model.set_params(**({"data_norm": norm} if norm else {}))

@@ -112,33 +112,39 @@ def test_probabilities_in_learnt_units_take_missing_entries():
 
 @pytest.mark.sampled(4)
 @pytest.mark.parametrize(
-    ("params", "wanted"),
+    ("params", "n_releases"),
     [
-        ({}, True),
-        ({"epsilon": np.inf}, True),
-        ({"preconditioner": False}, False),
-        ({"delta": 0.0}, False),
-        ({"alpha": 0.1}, False),
-        ({"alpha": 0.1, "preconditioner": True}, True),
-        ({"loss": "hinge"}, False),
-        ({"loss": "hinge", "preconditioner": True}, True),
-        ({"tilt": 0.1}, False),
-        ({"adversary_radius": 0.1}, False),
-        ({"epsilon": 1e-3}, False),
+        ({}, 6),
+        ({"epsilon": np.inf}, 6),
+        ({"preconditioner": False}, 1),
+        ({"delta": 0.0}, 1),
+        ({"alpha": 0.1}, 1),
+        ({"alpha": 0.1, "preconditioner": True}, 3),
+        ({"loss": "hinge"}, 1),
+        ({"loss": "hinge", "preconditioner": True}, 3),
+        ({"tilt": 0.1}, 1),
+        ({"adversary_radius": 0.1}, 1),
+        ({"epsilon": 1e-3}, 1),
     ],
     ids=str,
 )
-def test_automatic_preconditioner_follows_public_rules(params, wanted):
+def test_automatic_preconditioner_follows_public_rules(params, n_releases):
+    """Three releases of scales, length and moment of the rows, and the minimiser."""
     X, y = separated(300, 4)
     model = OutputPerturbationClassifier(data_norm=1.0, classes=[0, 1]).set_params(**params)
-    record = model.plan(X, y)
-    assert dict(record.public).get("private_second_moment", False) == wanted
-    # The length and the moment of the rows, and the minimiser.
-    n_scales = 0 if "preconditioner" in params or "epsilon" in params else len(record.events) - 3
-    assert len(record.events) in (1, 3, 3 + n_scales)
-    assert (len(record.events) > 1) == wanted
-    assert (model.fit(X, y).preconditioner_ is not None) == wanted
-    assert model.data_norm_ == (np.inf if wanted else 1.0)
+    record, is_centred = model.plan(X, y), n_releases > 1
+    assert len(record.events) == n_releases
+    assert dict(record.public).get("private_second_moment", False) == is_centred
+    assert (model.fit(X, y).preconditioner_ is not None) == is_centred
+    assert model.data_norm_ == (np.inf if is_centred else 1.0)
+
+
+def test_pure_fits_have_no_preconditioner():
+    X, y = separated(300, 4)
+    model = OutputPerturbationClassifier(data_norm=1.0, delta=0.0, classes=[0, 1])
+    assert not dict(model.plan(X, y).public).get("private_second_moment")
+    with pytest.raises(ValueError, match="needs delta > 0"):
+        model.set_params(preconditioner=True).plan(X, y)
 
 
 def test_wide_rows_have_no_preconditioner():

@@ -621,6 +621,16 @@ def test_quartiles_are_chosen_by_the_sensitivity_of_ranks():
     assert moved == job.place.sensitivity == 1.0
 
 
+def test_quartiles_are_released_before_the_counts():
+    """What is charged for is drawn: two places by the mechanism, and a table with noise."""
+    with record_releases() as releases:
+        found = private_score(Scores(), X, Y, metric="roc_auc", epsilon=4.0, delta=1e-6)
+    assert len(releases) == len(found.privacy_.events) == 3
+    assert [type(each.mechanism).__name__ for each in releases] == [
+        "ExponentialChoice", "ExponentialChoice", "GaussianNoise"
+    ]  # fmt: skip
+
+
 def test_a_metric_that_says_no_more_is_of_predicted_classes(monkeypatch):
     """Sensitivity, tally and estimate are all that an entry has to state."""
 

@@ -123,6 +123,10 @@ def test_largest_score_wins_and_ties_are_broken_uniformly(scores, best):
     assert len(best) == 1 or stats.chisquare(counts[best]).pvalue > FALSE_ALARM
 
 
+def test_a_first_score_that_is_no_number_is_the_worst():
+    assert replay([math.nan, 1.0, 2.0], seeded(5))[1] == 2
+
+
 def test_candidates_are_drawn_uniformly_and_afresh():
     source, distribution, tried = seeded(6), geometric_run_count(10), []
 

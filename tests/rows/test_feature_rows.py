@@ -51,6 +51,15 @@ def test_passes_agree_with_a_plain_matrix(memory, form):
         np.testing.assert_allclose(got, expected, rtol=1e-4, atol=1e-4)
 
 
+@pytest.mark.parametrize("memory", [0, 10**9])
+@pytest.mark.parametrize("form", [np.asarray, sparse.csr_array])
+def test_rows_beyond_the_public_norm_are_read_as_rows_of_that_norm(form, memory):
+    X = table() * 100.0
+    unit = X / np.linalg.norm(X, axis=1, keepdims=True)
+    found = clipped_features(form(X), 2.0, drawn(), memory=memory, longest=0.5)
+    np.testing.assert_allclose(found[0:N], drawn().apply(0.5 * unit), atol=1e-5)
+
+
 def longest_when_read_again(dense):
     """Norms of single rows, of features that come out longer when they are made again."""
     psi = drawn()

@@ -98,6 +98,13 @@ def test_images_are_formed_in_no_larger_blocks_than_rows_are_read(n, d):
         assert 1 <= size <= module.block_size(n, d, is_sparse=sparse.issparse(form))
 
 
+def test_as_many_images_are_formed_at_a_time_as_the_bound_counts():
+    rows = normalised_rows(np.ones((20_000, 9)), 1.0, 0.5)
+    formed = FormedRows(rows, np.eye(10), LONGEST, LAST)
+    sizes = [hi - lo for lo, hi, _ in formed.blocks()]
+    assert max(sizes) == formed.block_rows == formed_block_rows(*formed.shape) < rows.block_rows
+
+
 def objectives(rows, transform, signs):
     """The same objective on formed and on unformed images."""
     designs = FormedRows(rows, transform, LONGEST, LAST), mapped_rows(rows, transform)

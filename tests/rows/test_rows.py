@@ -197,6 +197,25 @@ def test_bad_arguments(arguments, word):
         Rows(*arguments)
 
 
+def test_a_sum_of_parts_by_kahan_keeps_what_single_additions_lose():
+    total, missing = np.zeros(1), np.zeros(1)
+    for part in [1.0, *[2.0**-53] * 64]:
+        module.add_part(np.array([part]), total, missing)
+    assert total[0] == 1.0 + 2.0**-47
+
+
+def test_images_of_rows_are_measured_where_their_persons_stand(monkeypatch):
+    """Factors of clipped images are those of places that no other person moves."""
+    seen, honest = [], People.gather_blocks
+    monkeypatch.setattr(
+        People, "gather_blocks", lambda *given: (seen.append(given[1]), honest(*given))[1]
+    )
+    rows = Rows(np.ones((5, 1)), people=People(np.array([3, 2])))
+    clipped = rows.clip_images(np.eye(1), 0.5, ())
+    assert seen == [rows.block_rows]
+    np.testing.assert_allclose(clipped.margins(np.ones(1)), 0.5)
+
+
 def test_more_blocks_than_a_table_of_one_row_for_each_person_has_are_added_by_kahan(monkeypatch):
     """The bound on rounding errors counts the blocks of such a table, whose number is public."""
     added = []
