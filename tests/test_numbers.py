@@ -64,7 +64,7 @@ SENTENCES = {
         f"| up to {PURE:.0f} |",
         f"| above {PURE:.0f} |",
         # The parameter mu is about a fifth of epsilon.
-        f"interactions $n\\epsilon$ of about {5 * of('engine.features._JOINT_PAY'):,.0f} for each",
+        f"interactions $n\\epsilon$ of about {5 * of('engine.features._JOINT_PAY'):,.0f} times the root",
     ),
     "guide/small_tables.md": (
         f"is below {STEPS_PAY:.0f} times the root of the number of encoded columns "
@@ -95,7 +95,7 @@ SENTENCES = {
         f"counts in {of(f'{SCALES}._N_CELLS')} cells",
         f"| {STEPS} steps |",
     ),
-    "estimators/kernel.md": (f"$n\\mu\\ge{of('engine.features._JOINT_PAY'):.0f}$ for each column",),
+    "estimators/kernel.md": (f"$n\\mu\\ge{of('engine.features._JOINT_PAY'):.0f}\\sqrt d$",),
     "estimators/table.md": (f"{STEPS} sums of clipped slopes",),
     "estimators/adaptive_margin.md": (
         f"clips columns at {CLIP:g} of their scales",

@@ -35,9 +35,9 @@ _CHUNK_ENTRIES = 2**20
 # Value of n mu for each column of numbers from which on scales are also estimated where a scale is
 # stated: a range, whose ends rare values may determine, or the norm of a row.
 _SCALES_PAY = 7.0
-# Value of n mu for each feature from which on features of all columns of numbers together gain more
-# than their noise costs; and their number.
-_JOINT_PAY = 22.0
+# Value of n mu over the root of the number of columns of numbers from which on features of all of
+# them together gain more than their noise costs; and their number.
+_JOINT_PAY = 1850.0
 _N_JOINT = 192
 # Number of directions that whitening distinguishes then.
 _JOINT_DIRECTIONS = 30.0
@@ -58,8 +58,7 @@ def joint_features(
     """
     most = min(limits[0], limits[1] // (4 * n_samples)) - columns.n_components
     size, n_curved = min(_N_JOINT, most) // 2, columns.n_features_in - columns.n_plain
-    n_features = columns.n_components + 2 * size
-    if n_samples * mu < _JOINT_PAY * n_features or n_curved < 2 or size < 1:
+    if n_samples * mu < _JOINT_PAY * math.sqrt(n_curved) or n_curved < 2 or size < 1:
         return columns
     from dp_halfspace.projection.features import draw_additive  # noqa: PLC0415
 

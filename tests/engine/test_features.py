@@ -193,9 +193,8 @@ def test_many_records_pay_for_scales_and_joint_features():
     assert scales_pay(281, 4, 0.1)
     assert not scales_pay(279, 4, 0.1)
     drawn = AdditiveMap(2, 3)
-    # Of 198 features, 22 for each.
-    assert joint_features(drawn, 4356, 1.0, (500, 10**9), 0).n_components == 6 + 192
-    assert joint_features(drawn, 4355, 1.0, (500, 10**9), 0) is drawn
-    assert joint_features(drawn, 2000, 1.0, (56, 10**9), 0).n_components == 6 + 50
-    assert joint_features(drawn, 2000, 1.0, (500, 4 * 2000 * 36), 0).n_components == 6 + 30
+    assert joint_features(drawn, 2617, 1.0, (500, 10**9), 0).n_components == 6 + 192
+    assert joint_features(drawn, 2616, 1.0, (500, 10**9), 0) is drawn
+    assert joint_features(drawn, 3000, 1.0, (56, 10**9), 0).n_components == 6 + 50
+    assert joint_features(drawn, 3000, 1.0, (500, 4 * 3000 * 36), 0).n_components == 6 + 30
     assert joint_features(AdditiveMap(1, 3), 9000, 1.0, (500, 10**9), 0).fourier is None
