@@ -41,6 +41,7 @@ def short(value: float) -> str:
 
 
 DEFAULTS, SCALES, RARE = "selection.rule", "engine.scales", "estimators._rare_tables"
+JOINT = of("engine.features._JOINT_PAY")
 STEPS_PAY, PURE = of(f"{DEFAULTS}.STEPS_PAY"), of(f"{DEFAULTS}.DIRECTIONS_PAY")
 LEAST, MOST = of(f"{RARE}._LEAST"), of(f"{RARE}._MOST")
 PARTS, PURE_PARTS = of(f"{SCALES}._PARTS"), of(f"{SCALES}._PURE_PARTS")
@@ -64,7 +65,7 @@ SENTENCES = {
         f"| up to {PURE:.0f} |",
         f"| above {PURE:.0f} |",
         # The parameter mu is about a fifth of epsilon.
-        f"interactions $n\\epsilon$ of about {5 * of('engine.features._JOINT_PAY'):,.0f} times the root",
+        f"interactions $n\\epsilon$ of about {5 * JOINT:,.0f} times the root",
     ),
     "guide/small_tables.md": (
         f"is below {STEPS_PAY:.0f} times the root of the number of encoded columns "
@@ -95,7 +96,7 @@ SENTENCES = {
         f"counts in {of(f'{SCALES}._N_CELLS')} cells",
         f"| {STEPS} steps |",
     ),
-    "estimators/kernel.md": (f"$n\\mu\\ge{of('engine.features._JOINT_PAY'):.0f}\\sqrt d$",),
+    "estimators/kernel.md": (f"$n\\mu\\ge{JOINT:.0f}\\sqrt d$",),
     "estimators/table.md": (f"{STEPS} sums of clipped slopes",),
     "estimators/adaptive_margin.md": (
         f"clips columns at {CLIP:g} of their scales",

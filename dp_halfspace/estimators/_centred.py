@@ -181,7 +181,10 @@ class CentredFit(FitPlan):
             "margin_": 1.0 / max(float(np.linalg.norm(found)), 1.0),
         }
         wanted = {name: more[name] for name in self.attributes}
-        return Fitted(coefficients, intercepts, math.inf, attributes=wanted, row_clip=row_clip)
+        # Rows beyond a stated norm are scaled down to it, as in the fit.
+        is_stated = read.facts.is_scale_stated and linear_map is None
+        norm = read.facts.data_norm if is_stated else math.inf
+        return Fitted(coefficients, intercepts, norm, attributes=wanted, row_clip=row_clip)
 
     def first_rows(self, X: Any, unit: float) -> Rows:
         """Return rows of norm at most one, with their constant.

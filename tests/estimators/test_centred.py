@@ -6,7 +6,12 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from dp_halfspace import privacy
+from dp_halfspace import (
+    AdaptiveMarginClassifier,
+    ObjectivePerturbationClassifier,
+    OutputPerturbationClassifier,
+    privacy,
+)
 from dp_halfspace.data.validation import TrainingData
 from dp_halfspace.engine.linear import clipped_rows_over, length_of
 from dp_halfspace.engine.moment import CONSTANT, LENGTHENED, centring_of, packed
@@ -26,9 +31,11 @@ from dp_halfspace.privacy.budget import Budget
 from dp_halfspace.privacy.mechanisms import GaussianNoise, L2LaplaceNoise, NoNoise
 from dp_halfspace.rows.mapped_rows import FormedRows
 from tests.adversarial import neighbouring_pairs
+from tests.conftest import separated
 from tests.papers.test_objective import gradients
 from tests.permits import permit_for
 from tests.releases import record_releases
+from tests.support import fitted
 
 HUBER = huber_hinge(0.5)
 ONE_CLASS_EACH = {"two classes": (LOGISTIC, 2), "softmax": (LOGISTIC, 4), "stacked": (HUBER, 3)}
@@ -348,3 +355,21 @@ def test_a_rare_flag_has_the_right_sign_at_every_share(share):
         return plan.run(data, permit_for(*plan.events)).coefficients[0, 0]
 
     assert effect(y) > 0.0 > effect(1 - y)
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        ObjectivePerturbationClassifier(data_norm=1.0, delta=0.0),
+        OutputPerturbationClassifier(data_norm=1.0, alpha=0.1, preconditioner=True),
+        AdaptiveMarginClassifier(data_norm=1.0, solver="objective_perturbation"),
+    ],
+    ids=repr,
+)
+def test_rows_beyond_a_stated_norm_are_scored_as_the_fit_reads_them(model):
+    """Otherwise the intercept would be for rows of another length."""
+    X, y = separated(400, 3)
+    model = fitted(model, 30.0 * X, y, epsilon=3.0, classes=[0, 1], random_state=0)
+    directions = X / np.linalg.norm(X, axis=1, keepdims=True)
+    scores = model.decision_function(50.0 * directions)
+    np.testing.assert_allclose(scores, model.decision_function(directions), atol=1e-12)
