@@ -182,8 +182,7 @@ class CentredFit(FitPlan):
         }
         wanted = {name: more[name] for name in self.attributes}
         # Rows beyond a stated norm are scaled down to it, as in the fit.
-        is_stated = read.facts.is_scale_stated and linear_map is None
-        norm = read.facts.data_norm if is_stated else math.inf
+        norm = read.facts.data_norm if self._has_norm else math.inf
         return Fitted(coefficients, intercepts, norm, attributes=wanted, row_clip=row_clip)
 
     def first_rows(self, X: Any, unit: float) -> Rows:
@@ -194,7 +193,7 @@ class CentredFit(FitPlan):
         """
         constant, length = self._constant_and_length
         if self.moment is None:
-            return normalised_rows(X, unit, constant or None)
+            return normalised_rows(X, unit, constant or None, clips=self._has_norm)
         constants = (constant / length,) if constant else ()
         return clipped_rows_over(X, unit * length, 1.0 / length, constants, None)
 
@@ -216,6 +215,11 @@ class CentredFit(FitPlan):
             return norm
         square = permit.release(np.array([sum_of_squares(data, norm)]), noise)
         return norm * length_of(float(square[0]), self.read.facts.n_privacy_units, noise)
+
+    @property
+    def _has_norm(self) -> bool:
+        """Whether the norm of rows as they were handed in is stated."""
+        return self.read.facts.is_scale_stated and self.linear_map is None
 
     @property
     def _constant_and_length(self) -> tuple[float, float]:
