@@ -102,6 +102,8 @@ _SQUARE_STEPS = 2**16
 MOMENT_SHARE = 0.18
 # Rows with more columns have no second moment: it would cost more than it gains.
 WIDEST = 512
+# Constant column of rows without a second moment: the longer it is, the shorter have steps to be.
+_WIDE_CONSTANT = 0.35
 # Largest absolute value of a column in its released scale: a longer tail would shorten its row.
 COLUMN_CLIP = 1.5
 
@@ -182,7 +184,7 @@ class Shape:
         """The constant of first rows, which are the rows of the steps if there is no moment."""
         if not self.constant:
             return 0.0
-        return CONSTANT if self.has_moment else CONSTANT * self.constant
+        return CONSTANT if self.has_moment else _WIDE_CONSTANT * self.constant
 
     def walk(self, total: float, mu: float, length: float) -> Walk:
         """Return the walk before the first step, on rows divided by `length`."""
@@ -490,7 +492,7 @@ class LinearFit(FitPlan):
     @property
     def known(self) -> Known:
         """What is known before the first release."""
-        shape, length = self.shape, math.hypot(1.0 / CONSTANT, 1.0)
+        shape, length = self.shape, math.hypot(1.0 / _WIDE_CONSTANT, 1.0)
         return Known(
             walk=shape.walk(shape.n_samples, self.steps_mu, length),
             class_weights=shape.class_weights,
