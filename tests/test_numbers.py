@@ -64,7 +64,8 @@ SENTENCES = {
         f"| up to {PURE:.0f} |",
         f"| above {PURE:.0f} |",
         # The parameter mu is about a fifth of epsilon.
-        f"interactions $n\\epsilon$ of about {5 * of('engine.features._JOINT_PAY'):,.0f} times the root",
+        f"interactions $n\\epsilon$ of about {5 * of('engine.features._JOINT_PAY'):,.0f} "
+        "times the root",
     ),
     "guide/small_tables.md": (
         f"is below {STEPS_PAY:.0f} times the root of the number of encoded columns "
