@@ -3175,7 +3175,7 @@ MUTANTS = [
         ),
         (
             "ColumnRankingFit.run",
-            "rarer_share(self.noisy, n_samples, self.count)",
+            "share_of(n_rare, n_samples, (rate, rate))",
             "min(data.class_indices.mean(), 1.0 - data.class_indices.mean())",
             "test_the_noisy_count_says_which_class_is_the_common_one",
         ),

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from numbers import Real
-from typing import TYPE_CHECKING, Any, ClassVar, cast
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -103,8 +103,6 @@ class PrivateClassifier(ClassifierMixin, SharedLedger, ABC):
     _adjacency: ClassVar[str] = "replace-one"
     # Whether class_weight="balanced" is supported, by noisy counts of the classes.
     _can_balance_classes: ClassVar[bool] = False
-    # The share of the rarer of two classes that the last fit released, if any.
-    _rarer_share = cast("float | None", None)
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **BUDGET,
         "classes": ["array-like", None],
