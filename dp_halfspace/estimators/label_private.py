@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 from scipy.linalg import eigh
 
+from dp_halfspace._memory import NUMBER_BYTES, by_blocks
 from dp_halfspace._params import NUMBER_RANGE, public_number
 from dp_halfspace._sklearn_compat import Interval, StrOptions
 from dp_halfspace.data.validation import TrainingData
@@ -43,7 +44,6 @@ _FITTED_ROWS = 5000
 _DISTANCES = 2000
 # Linear features above this number are randomly projected first.
 _MOST_LINEAR = 1024
-_FEATURE_ROWS = 2048
 _SMALLEST_LENGTH = 1e-300
 _LARGEST_ENTRY = 1e100
 # Principal components with less than this share of the largest variance are dropped.
@@ -74,13 +74,13 @@ class LabelFeatures:
 
     def rows(self, X: Any) -> Rows:
         """Return the normalised rows of `X`; without a constant column a row may be zero."""
-        reduced = np.empty((X.shape[0], self.transform.shape[1]))
-        for lo in range(0, X.shape[0], _FEATURE_ROWS):
-            part = X[lo : lo + _FEATURE_ROWS]
+
+        def reduced(part: Any) -> FloatArray:
             scaled = _scale_rows(part, self.data_norm, self.scale)
-            features = _features(scaled, self.matrix)
-            reduced[lo : lo + _FEATURE_ROWS] = (features - self.mean) @ self.transform
-        rows = Rows(reduced, None, self.constant)
+            return np.asarray((_features(scaled, self.matrix) - self.mean) @ self.transform)
+
+        # The features, and the angles of their cosines and sines.
+        rows = Rows(by_blocks(reduced, X, 2 * NUMBER_BYTES * len(self.mean)), None, self.constant)
         return rows.rescale(inverse_lengths(rows.lengths(), rows.shape[1]), row_bound=1.0)
 
 
