@@ -3062,7 +3062,7 @@ MUTANTS = [
         "estimators/label_private.py",
         "tests/estimators/test_label_private.py",
         (
-            "LabelPrivateClassifier._feature_options",
+            "LabelPrivateClassifier._plan",
             "int(self.n_fourier) + int(self.n_fourier) % 2",
             "int(self.n_fourier)",
             "test_an_odd_number_of_features_is_raised_by_one",

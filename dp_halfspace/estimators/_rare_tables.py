@@ -96,7 +96,7 @@ class ColumnRankingFit(FitPlan):
         how = int(is_second_common), (self.repeats, self.choice), permit
         model = choose_column(X, data.class_indices, *how)
         assert model.exponent is not None
-        scaler = CellScaler(model.exponent).fit(np.zeros((1, X.shape[1])))
+        scaler = CellScaler(model.exponent)
         return Fitted(
             np.atleast_2d(model.coefficients),
             np.atleast_1d(model.intercept),

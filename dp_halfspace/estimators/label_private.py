@@ -416,8 +416,23 @@ class LabelPrivateClassifier(PrivateLinearClassifier):
         facts.refuse_unsupported(())
         rng = public_generator(self.random_state, "features")
         seed = int(rng.integers(2**63))
-        options = self._feature_options(facts.n_privacy_units, budget)
-        features = fit_label_features(facts.features, rng, **options)
+        is_net, size = self.mechanism == "net", self.n_components
+        if size == "auto":
+            root = math.sqrt(facts.n_privacy_units * min(budget.epsilon, 1e6))
+            most = _NET_MOST if is_net else _MOST_COMPONENTS
+            size = round(min(max(_PER_ROOT * root, _FEWEST_COMPONENTS), most))
+        relative = _NET_CONSTANT if is_net else _STATISTIC_CONSTANT
+        features = fit_label_features(
+            facts.features,
+            rng,
+            kernel=self.kernel,
+            length_scale=None if isinstance(self.length_scale, str) else float(self.length_scale),
+            n_fourier=int(self.n_fourier) + int(self.n_fourier) % 2,
+            n_components=None if size is None else int(size),
+            whitening=float(self.whitening),
+            data_norm=None if self.data_norm is None else float(self.data_norm),
+            constant=relative * float(self.intercept_scaling) if self.fit_intercept else None,
+        )
         rows = features.rows(facts.features)
         plan = plan_labels(
             self.mechanism,
@@ -457,26 +472,6 @@ class LabelPrivateClassifier(PrivateLinearClassifier):
     def _why_no_probabilities(self) -> str:
         is_net = self.mechanism == "net"
         return "probabilities are not available with mechanism='net'" if is_net else ""
-
-    def _feature_options(self, n_samples: int, budget: Budget) -> dict[str, Any]:
-        """Collect the options of the features."""
-        size = self.n_components
-        if size == "auto":
-            root = math.sqrt(n_samples * min(budget.epsilon, 1e6))
-            most = _NET_MOST if self.mechanism == "net" else _MOST_COMPONENTS
-            size = round(min(max(_PER_ROOT * root, _FEWEST_COMPONENTS), most))
-        scale = None if isinstance(self.length_scale, str) else float(self.length_scale)
-        relative = _NET_CONSTANT if self.mechanism == "net" else _STATISTIC_CONSTANT
-        constant = relative * float(self.intercept_scaling) if self.fit_intercept else None
-        return {
-            "kernel": self.kernel,
-            "length_scale": scale,
-            "n_fourier": int(self.n_fourier) + int(self.n_fourier) % 2,
-            "n_components": None if size is None else int(size),
-            "whitening": float(self.whitening),
-            "data_norm": None if self.data_norm is None else float(self.data_norm),
-            "constant": constant,
-        }
 
     def _public_parameters(self, data: TrainingData) -> dict[str, Any]:
         """List the facts that the guarantee treats as public: all features."""
