@@ -1592,8 +1592,8 @@ MUTANTS = [
         "tests/estimators/test_private_column_scales.py",
         (
             "warn_of_unscaled_columns",
-            "warn_of_sparse_columns()",
-            "pass",
+            "if facts.is_sparse",
+            "if False",
             "test_sparse_columns_keep_their_scales_and_a_warning_says_so",
         ),
     ),

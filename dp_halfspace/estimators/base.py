@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from numbers import Real
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -47,7 +47,7 @@ from dp_halfspace._sklearn_compat import (
 )
 from dp_halfspace.data.chunked_data import by_chunks, check_chunks
 from dp_halfspace.data.chunks import Chunks
-from dp_halfspace.data.owners import sort_training_data
+from dp_halfspace.data.owners import sort_by_person
 from dp_halfspace.data.record_weights import with_sample_weight
 from dp_halfspace.data.validation import (
     TrainingData,
@@ -273,7 +273,8 @@ class PrivateClassifier(ClassifierMixin, SharedLedger, ABC):
             data = check_chunks(self, X, y, **how)
         else:
             data = check_training_data(self, X, y, hides_rows=groups is not None, **how)
-        return data if groups is None else sort_training_data(groups, data)
+        X, people, codes = sort_by_person(groups, data.X, data.class_indices)
+        return replace(data, X=X, class_indices=codes, people=people)
 
     @abstractmethod
     def _fit_plan(self, data: TrainingData) -> FitPlan:
