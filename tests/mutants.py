@@ -2928,9 +2928,9 @@ MUTANTS = [
         "estimators/output_perturbation.py",
         "tests/estimators/test_robust_options.py",
         (
-            "planned_attack",
-            "float(smoothing) / data_norm",
-            "float(smoothing)",
+            "OutputPerturbationClassifier._adversary",
+            "float(self.adversary_smoothing) / data_norm",
+            "float(self.adversary_smoothing)",
             "test_the_smoothing_of_an_attack_is_in_units_of_the_scale",
         ),
     ),
