@@ -273,6 +273,8 @@ class PrivateClassifier(ClassifierMixin, SharedLedger, ABC):
             data = check_chunks(self, X, y, **how)
         else:
             data = check_training_data(self, X, y, hides_rows=groups is not None, **how)
+        if groups is None:
+            return data
         X, people, codes = sort_by_person(groups, data.X, data.class_indices)
         return replace(data, X=X, class_indices=codes, people=people)
 

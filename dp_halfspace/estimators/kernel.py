@@ -333,17 +333,21 @@ class PrivateKernelClassifier(DefaultStepsClassifier):
         return _FEATURE_BYTES * int(self.n_components_)
 
     def _margins(self, X: Any) -> NDArray[np.float64]:
-        """Multiply features of rows in column scales by the released coefficients."""
+        """Multiply features of rows by the released coefficients."""
         row_clip = getattr(self, "row_clip_", None)
         if sparse.issparse(X) and getattr(self.feature_map_, "is_linear", False):
             return np.asarray(X @ (self.coef_.T / self.data_norm_))
-        longest = np.inf if isinstance(self.feature_map_, AdditiveMap) else 1.0
-        none, unit = np.arange(0), self.data_norm_
-        features = Features(self.feature_map_, unit, None, none, none, longest, 0)
-        rows = features.write(X).astype(np.float64)
+        rows = self._features(X)
         if row_clip is not None:
             row_clip.shorten(rows)
         return np.asarray(rows @ self.coef_.T)
+
+    def _features(self, X: Any) -> NDArray[np.float64]:
+        """Return the features of rows in column scales."""
+        longest = np.inf if isinstance(self.feature_map_, AdditiveMap) else 1.0
+        none, unit = np.arange(0), self.data_norm_
+        features = Features(self.feature_map_, unit, None, none, none, longest, 0)
+        return features.write(X).astype(np.float64)
 
     @property
     def _is_binary(self) -> bool:
