@@ -216,12 +216,3 @@ def warn_of_label_among_columns(y: Any, names: Iterable[str]) -> None:
             f"X has a column {name!r}, and y has this name: a model that reads the labels as a "
             "feature is useless for new records. Leave the column out of X"
         )
-
-
-def warn_of_sparse_columns() -> None:
-    """Warn that the scales of sparse columns are not estimated; how X is stored is public."""
-    warn_caller(
-        "X is sparse, so the scales of its columns are not estimated: give dense "
-        "columns (sparse_threshold=0, sparse_output=False), or the PUBLIC norm of a "
-        "row as data_norm, which silences this warning"
-    )

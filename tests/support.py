@@ -24,8 +24,6 @@ RELEASED = {
     *("intercept_std_error_", "margin_", "coef_axes_", "coef_axis_std_error_"),
     *("n_components_", "n_features_in_", "n_hidden_", "one_vs_rest_", "privacy_"),
     *("preconditioner_", "projection_", "row_clip_", "row_lengths_", "scaler_"),
-    # A function of a noisy count.
-    "_rarer_share",
 }
 
 

@@ -280,8 +280,8 @@ def of_laplace_scale(rng):
 
 
 def of_error_count(rng):
-    plan, _ = plan_error_count(int(rng.integers(20, 10**5)), float(rng.lognormal()), 2)
-    charges(plan.noise.sensitivity, "one_count")
+    noise, _ = plan_error_count(int(rng.integers(20, 10**5)), float(rng.lognormal()), 2)
+    charges(noise.sensitivity, "one_count")
 
 
 def of_rare_count(rng):

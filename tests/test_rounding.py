@@ -254,7 +254,7 @@ def lowered_budgets():
         yield "one selection", small.epsilon, epsilon, DOWN
         yield "one selection of a tree", tree.epsilon, epsilon, DOWN
     count, left = plan_error_count(300, epsilon, 4)
-    yield "what a count leaves", left, mpmath.mpf(epsilon) - count.noise.epsilon, FAR_DOWN
+    yield "what a count leaves", left, mpmath.mpf(epsilon) - count.epsilon, FAR_DOWN
     first, second = plan_staged_tree(300, 4, 5, epsilon, seed=0).epsilons
     yield "first of two selections", first, mpmath.mpf(epsilon) * small_trees._FIRST_SHARE, DOWN
     yield "second of two selections", second, mpmath.mpf(epsilon) - first, FAR_DOWN

@@ -90,6 +90,7 @@ class Encoding:
         """Square root of the number of used columns: the approximate norm of an encoded row."""
         return math.sqrt(max(1, sum(column.kind != "drop" for column in self.columns)))
 
+    @np.errstate(all="ignore")
     def to_coded_rows(self, frame: Frame) -> CodedRows:
         """Return numbers within their ranges, NaN for missing ones, and lists of categories.
 
@@ -97,10 +98,6 @@ class Encoding:
         With names, dropped columns may be absent.
         """
         positions = self.positions(frame)
-        with np.errstate(all="ignore"):
-            return self._encode_columns(frame, positions)
-
-    def _encode_columns(self, frame: Frame, positions: Sequence[int]) -> CodedRows:
         numbers = np.empty((frame.n_rows, len(self.numbers)))
         blocks: list[Coded] = []
         n_numbers = 0

@@ -144,7 +144,12 @@ def read_frame(X: Any) -> Frame:
         frame = _from_lists(X)
     else:
         check_two_dimensional(X)
-        frame = _from_pandas(X) if hasattr(X, "iloc") else _from_array(np.asarray(X))
+        is_pandas = hasattr(X, "iloc")
+        table = X if is_pandas else np.asarray(X)
+        n_rows, width = table.shape
+        names = X.columns if is_pandas else range(width)
+        cells = (X.iloc[:, j] for j in range(width)) if is_pandas else table.T
+        frame = Frame(tuple(map(str, names)), is_pandas, tuple(cells), n_rows)
     twice = sorted(name for name, count in Counter(frame.names).items() if count > 1)
     if twice:
         raise ValueError(f"X has several columns {twice[0]!r}: column names must be unique")
@@ -185,16 +190,6 @@ def _from_polars(X: Any) -> Frame:
         for each in X.get_columns()
     )
     return Frame(tuple(X.columns), True, tuple(columns), len(X))
-
-
-def _from_pandas(X: Any) -> Frame:
-    names = tuple(str(name) for name in X.columns)
-    return Frame(names, True, tuple(X.iloc[:, j] for j in range(len(names))), len(X))
-
-
-def _from_array(array: NDArray[Any]) -> Frame:
-    names = tuple(str(j) for j in range(array.shape[1]))
-    return Frame(names, False, tuple(array.T), len(array))
 
 
 def _from_lists(rows: Sequence[Any]) -> Frame:
@@ -248,11 +243,17 @@ def _kind_of_arrow(kind: Any) -> str:
 
 def read_column(column: Any) -> Stored:
     """Return the cells of a column exactly as they are stored."""
-    if isinstance(column, np.ndarray):
-        return Stored(column)
-    if _arrow_type(column) is not None:
+    dtype: Any = getattr(column, "dtype", None)
+    if _arrow_type(column) is not None or getattr(dtype, "storage", None) == "pyarrow":
         return _read_arrow(column.array.__arrow_array__() if hasattr(column, "array") else column)
-    return _read_series(column)
+    if hasattr(dtype, "categories"):
+        return Stored(as_cells(list(dtype.categories)), codes=column.cat.codes.to_numpy(np.intp))
+    if getattr(dtype, "tz", None) is not None:
+        return Stored(column.dt.tz_convert("UTC").dt.tz_localize(None).to_numpy())
+    base = getattr(dtype, "numpy_dtype", None)
+    if base is not None and base.kind in "biuf":
+        return Stored(column.to_numpy(dtype=base, na_value=base.type(0)), column.isna().to_numpy())
+    return Stored(np.asarray(column))
 
 
 def column_of(name: str, values: Any) -> Stored:
@@ -261,22 +262,6 @@ def column_of(name: str, values: Any) -> Stored:
         values = computed(name, values)
         values = values if isinstance(values, np.ndarray) else as_cells(values)
     return read_column(values)
-
-
-def _read_series(series: Any) -> Stored:
-    dtype = series.dtype
-    if hasattr(dtype, "categories"):
-        return Stored(as_cells(list(dtype.categories)), codes=series.cat.codes.to_numpy(np.intp))
-    if isinstance(dtype, np.dtype):
-        return Stored(series.to_numpy())
-    if getattr(dtype, "tz", None) is not None:
-        return Stored(series.dt.tz_convert("UTC").dt.tz_localize(None).to_numpy())
-    if getattr(dtype, "storage", None) == "pyarrow":
-        return _read_arrow(series.array.__arrow_array__())
-    base = getattr(dtype, "numpy_dtype", None)
-    if base is not None and base.kind in "biuf":
-        return Stored(series.to_numpy(dtype=base, na_value=base.type(0)), series.isna().to_numpy())
-    return Stored(np.asarray(series))
 
 
 def _read_arrow(column: Any) -> Stored:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Set
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -14,16 +13,10 @@ from dp_halfspace.data.cells import category_of
 from dp_halfspace.data.chunks import Chunks
 from dp_halfspace.data.frame import column_of
 from dp_halfspace.data.people import People
-from dp_halfspace.data.validation import FIRST_ROUNDED, TrainingData, refuse_foreign_arrays
+from dp_halfspace.data.validation import FIRST_ROUNDED, refuse_foreign_arrays
 
 # The names of all numbers with too many digits to be written out.
 _ENDLESS = ("inf", "-inf")
-
-
-def sort_training_data(groups: Any, data: TrainingData) -> TrainingData:
-    """Return a training set sorted by person."""
-    X, people, codes = sort_by_person(groups, data.X, data.class_indices)
-    return replace(data, X=X, class_indices=codes, people=people)
 
 
 def sort_by_person(groups: Any, X: Any, codes: Any = None) -> tuple[Any, People | None, Any]:

@@ -34,8 +34,6 @@ from dp_halfspace.data.people import People
 from dp_halfspace.data.sparse_rows import checked_csr
 from dp_halfspace.exceptions import warn_caller
 
-# Number of rows that are checked for finite values at a time.
-_ROWS_PER_BLOCK = 4096
 # Parts of messages of scikit-learn and numpy that quote the array or the entry they refuse.
 _QUOTES_DATA = re.compile(r"array=|could not convert|Complex data not supported|invalid literal")
 # From this number on, two whole numbers can be the same float.
@@ -455,10 +453,6 @@ def _conversion_error(column: NDArray[Any] | None) -> type[Exception] | None:
 
 def _check_finite(X: Any, names: Any, *, allow_missing: bool) -> None:
     """Refuse infinity, and NaN where it is not allowed, naming the columns."""
-
-    def refused(part: Any) -> NDArray[np.bool_]:
-        return np.asarray(np.isinf(part) if allow_missing else ~np.isfinite(part))
-
     values = X.data if sparse.issparse(X) else X
     # The first pass is fast: if a sum is finite, so are its terms. If it overflows, the entries are
     # checked.
@@ -466,14 +460,11 @@ def _check_finite(X: Any, names: Any, *, allow_missing: bool) -> None:
         is_finite = np.isfinite(values.sum())
     if is_finite:
         return
-    starts = range(0, len(values), _ROWS_PER_BLOCK)
-    if not any(refused(values[i : i + _ROWS_PER_BLOCK]).any() for i in starts):
-        return
-    if sparse.issparse(X):
-        bad = np.unique(X.indices[refused(values)])
-    else:
-        bad = np.flatnonzero(refused(X).any(axis=0))
-    raise not_finite(names, bad.tolist())
+    bad = np.asarray(np.isinf(values) if allow_missing else ~np.isfinite(values))
+    if bad.any():
+        is_sparse = sparse.issparse(X)
+        columns = np.unique(X.indices[bad]) if is_sparse else np.flatnonzero(bad.any(axis=0))
+        raise not_finite(names, columns.tolist())
 
 
 def not_finite(names: Any, columns: list[int]) -> ValueError:
@@ -497,8 +488,14 @@ def class_indices(y: ArrayLike, classes: ArrayLike | None) -> tuple[NDArray[np.i
             )
         return inverse.astype(np.intp), _as_numbers(seen)
     label_set = _check_classes(classes)
-    if labels.dtype.kind == "f" and label_set.dtype.kind in "iu":
-        _refuse_rounded(label_set)
+    # One float among whole numbers in a list turns all of them into floats.
+    is_rounded = labels.dtype.kind == "f" and label_set.dtype.kind in "iu"
+    if is_rounded and (np.abs(label_set.astype(np.float64)) >= FIRST_ROUNDED).any():
+        raise ValueError(
+            "classes contains whole numbers from 2^53 on, and y contains floats, "
+            "which cannot distinguish them: give such labels as whole numbers of one "
+            "type, or as text"
+        )
     table = _look_up(seen, label_set)
     if (table < 0).any():
         raise ValueError(_OTHER_LABEL + _unlike_types(labels, label_set))
@@ -569,19 +566,6 @@ def _distinct_labels(labels: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.int
     if found is None:  # raised outside the handler, so that no other message is its context
         raise ValueError(_MIXED)
     return found
-
-
-def _refuse_rounded(label_set: NDArray[Any]) -> None:
-    """Refuse float labels if the label set contains whole numbers that floats cannot distinguish.
-
-    One float among whole numbers in a list turns all of them into floats.
-    """
-    if (np.abs(label_set.astype(np.float64)) >= FIRST_ROUNDED).any():
-        raise ValueError(
-            "classes contains whole numbers from 2^53 on, and y contains floats, "
-            "which cannot distinguish them: give such labels as whole numbers of one "
-            "type, or as text"
-        )
 
 
 def _check_classes(classes: ArrayLike) -> NDArray[Any]:

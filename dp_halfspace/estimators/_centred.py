@@ -135,15 +135,6 @@ class CentredFit(FitPlan):
         """Largest absolute value of a column in its released scale."""
         return COLUMN_CLIP
 
-    @property
-    def margin(self) -> None:
-        """The margin that is known: none."""
-
-    @property
-    def linear_map(self) -> LinearMap | None:
-        """The public projection, if there is one."""
-        return self.read.linear_map
-
     def with_class_weights(self, weights: FloatArray) -> CentredFit:
         """Weigh the classes by released numbers in [0, 1], for the same events."""
         read = replace(self.read, facts=self.read.facts.with_class_weights(weights))

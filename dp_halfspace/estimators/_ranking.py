@@ -84,7 +84,20 @@ class RankingFit(FitPlan):
         return replace(fitted, intercepts=np.array([-threshold]), attributes={}, row_clip=None)
 
     def _release_threshold(self, fitted: Fitted, data: TrainingData, permit: Permit) -> float:
-        """Release the threshold for the scores of the rows, as they are at a prediction."""
+        """Release a threshold for the scores of the rows, as they are at a prediction.
+
+        It has few errors among those of a grid. Scores may be in chunks.
+
+        Notes
+        -----
+        **Guarantee.**
+
+        - Adjacency: replace-one, of a record or of a person with all rows.
+        - Released: one threshold of a public grid.
+        - Sensitivity: 1 for the weighted number of errors of each threshold, and an allowance for
+          rounding.
+        - Proof: ``docs/proofs/auc.md``, section 1.
+        """
         assert self.choice is not None
         facts, X = self.problem.facts, data.X
         longest, size = facts.data_norm, math.sqrt(facts.n_features) * UP
@@ -101,16 +114,12 @@ class RankingFit(FitPlan):
         rows = rows_over(clipped_scored_rows, X, longest, data.people)
         with single_blas_thread():
             scores = rows.margins_over_constant(fitted.coefficients[0])
-        return release_threshold(
-            scores,
-            apply_to_chunks(np.equal, data.class_indices, 1),
-            relative_weights(self.problem.error_weights),
-            threshold_grid(largest, -float(fitted.intercepts[0])),
-            mechanism=self.choice,
-            permit=permit,
-            largest=largest,
-            people=data.people,
-        )
+        positive = apply_to_chunks(np.equal, data.class_indices, 1)
+        weights = relative_weights(self.problem.error_weights)
+        grid = threshold_grid(largest, -float(fitted.intercepts[0]))
+        losses = partial(threshold_losses, largest=largest, people=data.people)
+        utilities = -sum_over_chunks(losses, scores, positive, weights, grid)
+        return float(grid[permit.choose(utilities, self.choice)])
 
 
 def clipped_scored_rows(X: Any, longest: float, people: People | None) -> Rows:
@@ -257,33 +266,3 @@ def _add_losses(
 def _cells(scores: FloatArray, unit: float) -> NDArray[np.intp]:
     """Return the numbers of the cells that scores in [-unit, unit] fall into."""
     return np.asarray(scores * (_HALF / unit) + _HALF, dtype=np.intp)
-
-
-def release_threshold(
-    scores: Any,
-    positive: Any,
-    weights: FloatArray,
-    grid: FloatArray,
-    *,
-    mechanism: ExponentialChoice | NoNoise,
-    permit: Permit,
-    largest: float,
-    people: People | None = None,
-) -> float:
-    """Release a threshold of the grid that has few errors.
-
-    Scores may be in chunks. `permit` is charged with the event of `mechanism`.
-
-    Notes
-    -----
-    **Guarantee.**
-
-    - Adjacency: replace-one, of a record or of a person with all rows.
-    - Released: one threshold of a public grid.
-    - Sensitivity: 1 for the weighted number of errors of each threshold, and an allowance for
-      rounding.
-    - Proof: ``docs/proofs/auc.md``, section 1.
-    """
-    losses = partial(threshold_losses, largest=largest, people=people)
-    utilities = -sum_over_chunks(losses, scores, positive, weights, grid)
-    return float(grid[permit.choose(utilities, mechanism)])

@@ -59,11 +59,6 @@ def rare_class_limit(n_samples: int, epsilon: float) -> float | None:
     return min(_RARE, _FEW / strength) if _LEAST <= strength < _MOST else None
 
 
-def rarer_share(noisy: float, n_samples: int, count: DiscreteLaplaceNoise) -> float:
-    """Return an estimate of the share of the rarer class by a released count of the second one."""
-    return share_of(min(noisy, n_samples - noisy), n_samples, (count.epsilon, count.epsilon))
-
-
 @dataclass(frozen=True, slots=True)
 class ColumnRankingFit(FitPlan):
     """A choice of a column to rank the rarer of two classes, after a count of the classes.
@@ -96,17 +91,18 @@ class ColumnRankingFit(FitPlan):
         """Choose a column; the share of the rarer class is the probability of an error."""
         n_samples = len(data.X)
         is_second_common = self.noisy > 0.5 * n_samples
+        n_rare, rate = min(self.noisy, n_samples - self.noisy), self.count.epsilon
         X = np.asarray(data.X, dtype=np.float64)
         how = int(is_second_common), (self.repeats, self.choice), permit
         model = choose_column(X, data.class_indices, *how)
         assert model.exponent is not None
-        scaler = CellScaler(model.exponent).fit(np.zeros((1, X.shape[1])))
+        scaler = CellScaler(model.exponent)
         return Fitted(
             np.atleast_2d(model.coefficients),
             np.atleast_1d(model.intercept),
             data_norm=math.inf,
             attributes={"scaler_": scaler, "projection_": None, "margin_": 0.0},
-            error_share=rarer_share(self.noisy, n_samples, self.count),
+            error_share=share_of(n_rare, n_samples, (rate, rate)),
         )
 
 
@@ -162,5 +158,4 @@ class RareTableFit(FitPlan):
             plan = replace(self.ranking, inner=inner)
         # 3. Run that plan, whose events are covered by `follows`.
         permit.enter(self.follows, plan.events)
-        fitted = plan.run(data, permit)
-        return replace(fitted, rarer_share=rarer_share(noisy, n_samples, self.count))
+        return plan.run(data, permit)

@@ -26,7 +26,8 @@ from dp_halfspace.engine.plan import (
     WrappedPlan,
     relative_weights,
 )
-from dp_halfspace.preprocessing.scalers import CellScaler, ColumnScaler, ReleasedScaler, RowLengths
+from dp_halfspace.engine.scales import ColumnScales
+from dp_halfspace.preprocessing.scalers import CellScaler, ColumnScaler, RowLengths
 from dp_halfspace.privacy.budget import Budget
 from dp_halfspace.privacy.mechanisms import Permit
 from dp_halfspace.selection.rule import COUNTS_PAY, pays_for_stages, small_table_rule
@@ -77,14 +78,12 @@ class SmallTableFit(WrappedPlan):
         X = np.asarray(data.X, dtype=np.float64) / norm
         model = self.plan.run(X, data.class_indices, weights, permit)
         if model.is_prior:
-            return kept_prior(self.facts, data.feature_names)
+            return kept_prior(self.facts)
         coefficients, scaler = model.coefficients, None
         if model.exponent is None:
             coefficients = coefficients / norm
         else:
-            scaler = CellScaler(model.exponent, norm).fit(np.zeros((1, data.X.shape[1])))
-            if data.feature_names is not None:
-                scaler.feature_names_in_ = data.feature_names
+            scaler = CellScaler(model.exponent, norm)
         own: dict[str, Any] = {"scaler_": scaler, "projection_": None}
         if self.facts.n_classes == 2:
             is_direction = model.exponent is None and bool(model.coefficients.any())
@@ -212,29 +211,24 @@ def _checked(
         raise ValueError(
             f"prior contains a number that is not finite or beyond {NUMBER_RANGE[1]:g}"
         )
-    if classes is None:
-        return LinearPrior(found, offsets, fill)
-    own, wanted = list(np.asarray(classes).tolist()), data.classes.tolist()
+    wanted = data.classes.tolist()
+    own = wanted if classes is None else list(np.asarray(classes).tolist())
     if sorted(map(str, own)) != sorted(map(str, wanted)) or set(own) != set(wanted):
         raise ValueError("prior was fitted to other labels than those of classes")
-    if own == wanted:
-        return LinearPrior(found, offsets, fill)
     if size == 1:
-        return LinearPrior(-found, -offsets, fill)
+        sign = 1.0 if own == wanted else -1.0
+        return LinearPrior(sign * found, sign * offsets, fill)
     order = [own.index(label) for label in wanted]
     return LinearPrior(found[order], offsets[order], fill)
 
 
-def kept_prior(facts: PublicFacts, feature_names: NDArray[Any] | None) -> Fitted:
+def kept_prior(facts: PublicFacts) -> Fitted:
     """Return the public model of `facts` like a fitted one; it fills in missing values itself."""
     prior = facts.prior
     assert prior is not None
-    intercepts, scaler = prior.intercepts, None
+    intercepts, scales = prior.intercepts, None
     if not (facts.is_scale_stated or facts.is_sparse):
         intercepts = intercepts + prior.coefficients @ prior.fill
-        scaler = ReleasedScaler(prior.fill, np.ones(len(prior.fill)), math.inf)
-        scaler.fit(np.zeros((1, len(prior.fill))))
-        if feature_names is not None:
-            scaler.feature_names_in_ = feature_names
-    own = {"margin_": 0.0, "projection_": None, "scaler_": scaler}
-    return Fitted(prior.coefficients, intercepts, math.inf, own)
+        scales = ColumnScales(prior.fill, np.ones(len(prior.fill)))
+    own = {"margin_": 0.0, "projection_": None}
+    return Fitted(prior.coefficients, intercepts, math.inf, own, scales=scales, clip=math.inf)

@@ -38,7 +38,6 @@ class EncodedTable(TrainingData):
     """Encoded rows, with columns that have scales first, and the public rules of the encoding."""
 
     encoding: Encoding = field(kw_only=True)
-    stated_classes: Any = field(kw_only=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,14 +85,13 @@ class TableFit(FitPlan):
     """Fit encoded rows by the inner plan.
 
     `columns` writes the columns that the released `model` reads; the inner plan of a selection
-    reads them, too, and other plans read encoded rows. The record shows `parameters`.
+    reads them, too, and other plans read encoded rows.
     """
 
     encoding: Encoding
     model: PrivateKernelClassifier | AdaptiveMarginClassifier
     inner: FitPlan
     columns: Features
-    parameters: Mapping[str, Any]
 
     @property
     def events(self) -> tuple[Event, ...]:
@@ -116,7 +114,6 @@ class TableFit(FitPlan):
         names = np.array([column.name for column in self.encoding.numbers])
         counts = isinstance(self.inner, SmallTableFit) and self.inner.counts
         return {
-            **self.parameters,
             **self.inner.public,
             "columns": {column.name: column.describe() for column in self.encoding.columns},
             "private_column_scales": names[self.columns.estimated],

@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from dp_halfspace._budget import warn_of_scales, warn_of_sparse_columns
+from dp_halfspace._budget import warn_of_scales
 from dp_halfspace.data.validation import TrainingData
 from dp_halfspace.engine.counts import balancing_weights, count_noise, counts_asked
 from dp_halfspace.engine.features import scales_pay
@@ -21,7 +21,7 @@ from dp_halfspace.engine.scales import (
     affordable_scales,
     in_column_scales,
 )
-from dp_halfspace.exceptions import BudgetError
+from dp_halfspace.exceptions import BudgetError, warn_caller
 from dp_halfspace.privacy import accounting
 from dp_halfspace.privacy.budget import Budget
 from dp_halfspace.privacy.events import Event
@@ -116,9 +116,13 @@ def _scales_pay(facts: PublicFacts, budget: Budget) -> bool:
 
 
 def warn_of_unscaled_columns(facts: PublicFacts, budget: Budget) -> None:
-    """Warn that columns keep their units, by public facts alone."""
+    """Warn that columns keep their units, by public facts alone; how X is stored is public."""
     if facts.is_sparse:
-        warn_of_sparse_columns()
+        warn_caller(
+            "X is sparse, so the scales of its columns are not estimated: give dense "
+            "columns (sparse_threshold=0, sparse_output=False), or the PUBLIC norm of a "
+            "row as data_norm, which silences this warning"
+        )
     else:
         warn_of_scales(facts.n_privacy_units, facts.n_features, budget.epsilon)
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from numbers import Real
-from typing import TYPE_CHECKING, Any, ClassVar, cast
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -47,7 +47,7 @@ from dp_halfspace._sklearn_compat import (
 )
 from dp_halfspace.data.chunked_data import by_chunks, check_chunks
 from dp_halfspace.data.chunks import Chunks
-from dp_halfspace.data.owners import sort_training_data
+from dp_halfspace.data.owners import sort_by_person
 from dp_halfspace.data.record_weights import with_sample_weight
 from dp_halfspace.data.validation import (
     TrainingData,
@@ -103,8 +103,6 @@ class PrivateClassifier(ClassifierMixin, SharedLedger, ABC):
     _adjacency: ClassVar[str] = "replace-one"
     # Whether class_weight="balanced" is supported, by noisy counts of the classes.
     _can_balance_classes: ClassVar[bool] = False
-    # The share of the rarer of two classes that the last fit released, if any.
-    _rarer_share = cast("float | None", None)
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **BUDGET,
         "classes": ["array-like", None],
@@ -275,7 +273,10 @@ class PrivateClassifier(ClassifierMixin, SharedLedger, ABC):
             data = check_chunks(self, X, y, **how)
         else:
             data = check_training_data(self, X, y, hides_rows=groups is not None, **how)
-        return data if groups is None else sort_training_data(groups, data)
+        if groups is None:
+            return data
+        X, people, codes = sort_by_person(groups, data.X, data.class_indices)
+        return replace(data, X=X, class_indices=codes, people=people)
 
     @abstractmethod
     def _fit_plan(self, data: TrainingData) -> FitPlan:
@@ -644,11 +645,12 @@ class PrivateLinearClassifier(PrivateClassifier):
         if fitted.scales is not None:
             scales, how = fitted.scales, (fitted.clip, fitted.row_clip)
             self.scaler_ = ReleasedScaler(scales.center, scales.scale, *how)
+        for name, value in fitted.attributes.items():
+            setattr(self, name, value)
+        if self.scaler_ is not None:
             self.scaler_.n_features_in_ = self.n_features_in_
             if data.feature_names is not None:
                 self.scaler_.feature_names_in_ = data.feature_names
-        for name, value in fitted.attributes.items():
-            setattr(self, name, value)
 
     @property
     def _is_binary(self) -> bool:

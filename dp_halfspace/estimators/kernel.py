@@ -67,8 +67,6 @@ def _refuse_features(n_components: int, facts: PublicFacts) -> None:
     )
 
 
-# Number of rows that are scored at a time.
-_SCORED_ROWS = 1024
 # Features of a column: more cosines follow the noise.
 COLUMN_TERMS = 3
 
@@ -331,19 +329,18 @@ class PrivateKernelClassifier(DefaultStepsClassifier):
             self.feature_map_ = AdditiveMap(self.n_features_in_, 1, clip=np.inf)
             self.n_components_, self.data_norm_ = self.n_features_in_, 1.0
 
+    def _bytes_to_score_a_row(self) -> int:
+        return _FEATURE_BYTES * int(self.n_components_)
+
     def _margins(self, X: Any) -> NDArray[np.float64]:
-        """Multiply features of rows by the released coefficients, in blocks."""
+        """Multiply features of rows by the released coefficients."""
         row_clip = getattr(self, "row_clip_", None)
         if sparse.issparse(X) and getattr(self.feature_map_, "is_linear", False):
             return np.asarray(X @ (self.coef_.T / self.data_norm_))
-        out = np.empty((X.shape[0], len(self.coef_)))
-        for lo in range(0, len(out), _SCORED_ROWS):
-            part = slice(lo, lo + _SCORED_ROWS)
-            rows = self._features(X[part])
-            if row_clip is not None:
-                row_clip.shorten(rows)
-            out[part] = rows @ self.coef_.T
-        return out
+        rows = self._features(X)
+        if row_clip is not None:
+            row_clip.shorten(rows)
+        return np.asarray(rows @ self.coef_.T)
 
     def _features(self, X: Any) -> NDArray[np.float64]:
         """Return the features of rows in column scales."""

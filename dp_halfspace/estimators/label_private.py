@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 from scipy.linalg import eigh
 
+from dp_halfspace._memory import NUMBER_BYTES, by_blocks
 from dp_halfspace._params import NUMBER_RANGE, public_number
 from dp_halfspace._sklearn_compat import Interval, StrOptions
 from dp_halfspace.data.validation import TrainingData
@@ -43,7 +44,6 @@ _FITTED_ROWS = 5000
 _DISTANCES = 2000
 # Linear features above this number are randomly projected first.
 _MOST_LINEAR = 1024
-_FEATURE_ROWS = 2048
 _SMALLEST_LENGTH = 1e-300
 _LARGEST_ENTRY = 1e100
 # Principal components with less than this share of the largest variance are dropped.
@@ -74,13 +74,13 @@ class LabelFeatures:
 
     def rows(self, X: Any) -> Rows:
         """Return the normalised rows of `X`; without a constant column a row may be zero."""
-        reduced = np.empty((X.shape[0], self.transform.shape[1]))
-        for lo in range(0, X.shape[0], _FEATURE_ROWS):
-            part = X[lo : lo + _FEATURE_ROWS]
+
+        def reduced(part: Any) -> FloatArray:
             scaled = _scale_rows(part, self.data_norm, self.scale)
-            features = _features(scaled, self.matrix)
-            reduced[lo : lo + _FEATURE_ROWS] = (features - self.mean) @ self.transform
-        rows = Rows(reduced, None, self.constant)
+            return np.asarray((_features(scaled, self.matrix) - self.mean) @ self.transform)
+
+        # The features, and the angles of their cosines and sines.
+        rows = Rows(by_blocks(reduced, X, 2 * NUMBER_BYTES * len(self.mean)), None, self.constant)
         return rows.rescale(inverse_lengths(rows.lengths(), rows.shape[1]), row_bound=1.0)
 
 
@@ -416,8 +416,23 @@ class LabelPrivateClassifier(PrivateLinearClassifier):
         facts.refuse_unsupported(())
         rng = public_generator(self.random_state, "features")
         seed = int(rng.integers(2**63))
-        options = self._feature_options(facts.n_privacy_units, budget)
-        features = fit_label_features(facts.features, rng, **options)
+        is_net, size = self.mechanism == "net", self.n_components
+        if size == "auto":
+            root = math.sqrt(facts.n_privacy_units * min(budget.epsilon, 1e6))
+            most = _NET_MOST if is_net else _MOST_COMPONENTS
+            size = round(min(max(_PER_ROOT * root, _FEWEST_COMPONENTS), most))
+        relative = _NET_CONSTANT if is_net else _STATISTIC_CONSTANT
+        features = fit_label_features(
+            facts.features,
+            rng,
+            kernel=self.kernel,
+            length_scale=None if isinstance(self.length_scale, str) else float(self.length_scale),
+            n_fourier=int(self.n_fourier) + int(self.n_fourier) % 2,
+            n_components=None if size is None else int(size),
+            whitening=float(self.whitening),
+            data_norm=None if self.data_norm is None else float(self.data_norm),
+            constant=relative * float(self.intercept_scaling) if self.fit_intercept else None,
+        )
         rows = features.rows(facts.features)
         plan = plan_labels(
             self.mechanism,
@@ -457,26 +472,6 @@ class LabelPrivateClassifier(PrivateLinearClassifier):
     def _why_no_probabilities(self) -> str:
         is_net = self.mechanism == "net"
         return "probabilities are not available with mechanism='net'" if is_net else ""
-
-    def _feature_options(self, n_samples: int, budget: Budget) -> dict[str, Any]:
-        """Collect the options of the features."""
-        size = self.n_components
-        if size == "auto":
-            root = math.sqrt(n_samples * min(budget.epsilon, 1e6))
-            most = _NET_MOST if self.mechanism == "net" else _MOST_COMPONENTS
-            size = round(min(max(_PER_ROOT * root, _FEWEST_COMPONENTS), most))
-        scale = None if isinstance(self.length_scale, str) else float(self.length_scale)
-        relative = _NET_CONSTANT if self.mechanism == "net" else _STATISTIC_CONSTANT
-        constant = relative * float(self.intercept_scaling) if self.fit_intercept else None
-        return {
-            "kernel": self.kernel,
-            "length_scale": scale,
-            "n_fourier": int(self.n_fourier) + int(self.n_fourier) % 2,
-            "n_components": None if size is None else int(size),
-            "whitening": float(self.whitening),
-            "data_norm": None if self.data_norm is None else float(self.data_norm),
-            "constant": constant,
-        }
 
     def _public_parameters(self, data: TrainingData) -> dict[str, Any]:
         """List the facts that the guarantee treats as public: all features."""

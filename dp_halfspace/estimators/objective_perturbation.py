@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from numbers import Real
 from typing import Any, ClassVar
@@ -22,7 +21,7 @@ from dp_halfspace.estimators._centred import (
 )
 from dp_halfspace.estimators._wrapped_plans import plan_rows
 from dp_halfspace.estimators.base import PrivateLinearClassifier
-from dp_halfspace.optim.losses import Loss, get_loss
+from dp_halfspace.optim.losses import get_loss
 from dp_halfspace.optim.solvers import OPTIMIZERS
 from dp_halfspace.papers.objective import plan_objective
 from dp_halfspace.papers.output import objective_ridge
@@ -210,11 +209,18 @@ class ObjectivePerturbationClassifier(PrivateLinearClassifier):
         loss = get_loss(self.loss, **({"margin_offset": self.margin_offset} if is_shifted else {}))
         ridge = None if isinstance(self.alpha, str) else float(self.alpha)
         parameters = {"loss": self.loss, "margin_offset": loss.margin_offset, "rows": self.rows}
-        constant = self._constant_column()
+        constant, optimizer = self._constant_column(), minimiser_of(self.optimizer)
         if self.rows == "clipped":
             if self.preconditioner is True:
                 raise ValueError('preconditioner=True needs rows="centred"')
-            return self._plan_clipped(facts, budget, loss, ridge, parameters)
+            risk = clipped_risk(facts, loss, constant)
+            if ridge is None:
+                sizes = 1.0 / facts.data_norm, 1.0 / constant if constant else 0.0
+                guess = _SCORE_GUESS * math.hypot(*sizes)
+                ridge = objective_ridge(risk, budget.epsilon, budget.delta, norm_guess=guess)
+            found = plan_objective(risk, ridge, budget.epsilon, budget.delta, optimizer=optimizer)
+            takes = frozenset({"sample_weight"})
+            return ClippedFit(facts, found, constant, _OBJECTIVE_ATTRIBUTES, parameters, takes)
         linear_map = None
         if budget.is_pure and not budget.is_infinite and facts.n_features > WIDEST:
             rng = public_generator(self.random_state, "projection")
@@ -222,7 +228,7 @@ class ObjectivePerturbationClassifier(PrivateLinearClassifier):
             refuse_projected_rows(facts.n_privacy_units, COMPONENTS)
         read = RowsRead(facts, constant or 0.0, linear_map)
         is_wanted = self.preconditioner is not False
-        how: dict[str, Any] = {"ridge": ridge, "optimizer": minimiser_of(self.optimizer)}
+        how: dict[str, Any] = {"ridge": ridge, "optimizer": optimizer}
         plan = plan_centred_objective(read, loss, budget, has_moment=is_wanted, **how)
         if self.preconditioner is True and plan.moment is None:
             raise ValueError(
@@ -230,25 +236,6 @@ class ObjectivePerturbationClassifier(PrivateLinearClassifier):
                 "preconditioner='auto' or False"
             )
         return replace(plan, public={**plan.public, **parameters}, attributes=_OBJECTIVE_ATTRIBUTES)
-
-    def _plan_clipped(
-        self,
-        facts: PublicFacts,
-        budget: Budget,
-        loss: Loss,
-        ridge: float | None,
-        parameters: Mapping[str, Any],
-    ) -> ClippedFit:
-        """Plan a fit of clipped rows, as published."""
-        constant, norm = self._constant_column(), facts.data_norm
-        risk = clipped_risk(facts, loss, constant)
-        epsilon, delta = budget.epsilon, budget.delta
-        if ridge is None:
-            guess = _SCORE_GUESS * math.hypot(1.0 / norm, 1.0 / constant if constant else 0.0)
-            ridge = objective_ridge(risk, epsilon, delta, norm_guess=guess)
-        plan = plan_objective(risk, ridge, epsilon, delta, optimizer=minimiser_of(self.optimizer))
-        takes = frozenset({"sample_weight"})
-        return ClippedFit(facts, plan, constant, _OBJECTIVE_ATTRIBUTES, parameters, takes)
 
     def _why_no_probabilities(self) -> str:
         return "" if self.loss == "logistic" else "probabilities need loss='logistic'"

@@ -304,19 +304,8 @@ class OutputPerturbationClassifier(PrivateLinearClassifier):
         """Plan a fit of clipped rows, as published."""
         norm, constant = facts.data_norm, self._constant_column()
         loss = get_loss(self.loss)
-        risk = clipped_risk(
-            facts,
-            loss,
-            constant,
-            tilt=float(self.tilt),
-            adversary=planned_attack(
-                self.adversary_radius,
-                self.adversary_norm,
-                self.adversary_smoothing,
-                loss=loss,
-                facts=facts,
-            ),
-        )
+        attack = self._adversary(facts, loss)
+        risk = clipped_risk(facts, loss, constant, tilt=float(self.tilt), adversary=attack)
         if isinstance(self.alpha, str):
             epsilon, delta = budget.epsilon, budget.delta
             ridge = output_ridge(risk, epsilon, delta, norm_guess=_NORM_GUESS / norm)
@@ -333,6 +322,36 @@ class OutputPerturbationClassifier(PrivateLinearClassifier):
         takes = {"sample_weight"} if is_tilted else {"sample_weight", "chunks"}
         return ClippedFit(facts, plan, constant, _OUTPUT_ATTRIBUTES, {}, frozenset(takes))
 
+    def _adversary(self, facts: PublicFacts, loss: Loss) -> Adversary | None:
+        """Return the adversary of a fit, or None without one.
+
+        The smoothing is in units of ``1 / data_norm``; the constant column is not attacked.
+        """
+        radius, data_norm = self.adversary_radius, facts.data_norm
+        if radius != 0.0 and not facts.is_scale_stated:
+            raise ValueError(
+                "adversary_radius is in the units of the columns: give data_norm, the PUBLIC "
+                "scale of a row in these units, too"
+            )
+        if radius >= data_norm:
+            # The whole norm of a row can be in one column, so the limit is the same for both norms.
+            raise ValueError(
+                "adversary_radius must be less than data_norm: "
+                "an adversary who moves rows by their largest norm can move every row to "
+                "zero, so that all coefficients are zero. Use a smaller adversary_radius, "
+                "in the units of the columns, or 0 for no adversary"
+            )
+        if radius == 0.0:
+            return None
+        if not loss.monotone:
+            raise ValueError(
+                f"adversary_radius needs a loss that falls with the margin, and loss={loss.name!r} "
+                "rises beyond 1. Use 'squared_hinge', 'logistic' or another hinge, or "
+                "adversary_radius=0"
+            )
+        width = float(self.adversary_smoothing) / data_norm
+        return Adversary(float(radius), self.adversary_norm, facts.n_features, width)
+
     def _why_no_probabilities(self) -> str:
         return "" if self.loss == "logistic" else "probabilities need loss='logistic'"
 
@@ -341,39 +360,6 @@ class OutputPerturbationClassifier(PrivateLinearClassifier):
             # The softmax of logarithms divides by the sum without dividing by zero.
             scores = log_expit(scores)
         return super()._log_probabilities(scores)
-
-
-def planned_attack(
-    radius: float, norm: Literal[2, "inf"], smoothing: float, *, loss: Loss, facts: PublicFacts
-) -> Adversary | None:
-    """Return the adversary of a fit, or None without one.
-
-    `radius` is in the units of the data, `smoothing` in units of ``1 / data_norm``; the constant
-    column is not attacked.
-    """
-    data_norm = facts.data_norm
-    if radius != 0.0 and not facts.is_scale_stated:
-        raise ValueError(
-            "adversary_radius is in the units of the columns: give data_norm, the PUBLIC "
-            "scale of a row in these units, too"
-        )
-    if radius >= data_norm:
-        # The whole norm of a row can be in one column, so the limit is the same for both norms.
-        raise ValueError(
-            "adversary_radius must be less than data_norm: "
-            "an adversary who moves rows by their largest norm can move every row to "
-            "zero, so that all coefficients are zero. Use a smaller adversary_radius, "
-            "in the units of the columns, or 0 for no adversary"
-        )
-    if radius == 0.0:
-        return None
-    if not loss.monotone:
-        raise ValueError(
-            f"adversary_radius needs a loss that falls with the margin, and loss={loss.name!r} "
-            "rises beyond 1. Use 'squared_hinge', 'logistic' or another hinge, or "
-            "adversary_radius=0"
-        )
-    return Adversary(float(radius), norm, facts.n_features, float(smoothing) / data_norm)
 
 
 def warn_of_tilt(risk: MarginRisk, ridge: float) -> None:

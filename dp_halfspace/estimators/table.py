@@ -17,34 +17,16 @@ from dp_halfspace._memory import NUMBER_BYTES, refuse_beyond_memory
 from dp_halfspace._params import resolved_delta
 from dp_halfspace._rounding import FAR_DOWN
 from dp_halfspace._sklearn_compat import StrOptions
-from dp_halfspace.data.chunked_data import (
-    as_chunks,
-    by_chunks,
-)
+from dp_halfspace.data.chunked_data import as_chunks, by_chunks
 from dp_halfspace.data.encoding import CodedRows, Encoding
 from dp_halfspace.data.frame import Frame, read_frame
-from dp_halfspace.data.schema import (
-    label_set,
-    read_schema,
-    resolved_columns,
-    unstated_kinds,
-)
-from dp_halfspace.data.validation import (
-    TrainingData,
-    is_chunked,
-)
-from dp_halfspace.engine.features import (
-    Features,
-    joint_features,
-    scales_pay,
-)
+from dp_halfspace.data.schema import label_set, read_schema, resolved_columns, unstated_kinds
+from dp_halfspace.data.validation import TrainingData, is_chunked
+from dp_halfspace.engine.features import Features, joint_features, scales_pay
 from dp_halfspace.engine.linear import WIDEST, plan_features
 from dp_halfspace.engine.plan import FitPlan, Fitted, PublicFacts
 from dp_halfspace.engine.probabilities import log_odds_of, log_probabilities_of, surety
-from dp_halfspace.engine.scales import (
-    CLIP,
-    affordable_scales,
-)
+from dp_halfspace.engine.scales import CLIP, affordable_scales
 from dp_halfspace.estimators._choose import plan_kernel_training
 from dp_halfspace.estimators._kernel_features import PURE_MOST, n_terms
 from dp_halfspace.estimators._rare_tables import (
@@ -83,8 +65,6 @@ from dp_halfspace.projection.features import AdditiveMap
 # Number of bytes of encoded rows in chunks that are kept between passes, because encoding takes
 # longer than a step.
 _KEPT_ROWS = 2**28
-# Smallest share of a class that a noisy count is read as.
-_LEAST_CLASS_SHARE = 0.001
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -239,15 +219,7 @@ class PrivateTableClassifier(PrivateClassifier):
         data = self._checked(rows, y, groups, classes=classes, allow_missing=True)
         if table is not None and _bytes_of(data.X, encoding) <= _KEPT_ROWS:
             data = replace(data, X=data.X.kept())
-        return EncodedTable(
-            data.X,
-            data.class_indices,
-            data.classes,
-            data.feature_names,
-            data.people,
-            encoding=encoding,
-            stated_classes=classes,
-        )
+        return EncodedTable(**vars(data), encoding=encoding)
 
     def _names_read(self, data: TrainingData) -> list[str]:
         """Return the names of the columns that the schema does not drop, if they have names."""
@@ -340,7 +312,7 @@ class PrivateTableClassifier(PrivateClassifier):
         as_is = np.array([not column.has_range for column in numbers], dtype=bool)
         scales = stated_scales(data.encoding)
         scales.center[as_is], scales.scale[as_is] = 0.0, 1.0
-        return self._table_fit(data, model, inner, replace(columns_of(data), scales=scales))
+        return TableFit(data.encoding, model, inner, replace(columns_of(data), scales=scales))
 
     def _column_limit(
         self, facts: PublicFacts, budget: Budget, plan: TableFit | None
@@ -415,7 +387,7 @@ class PrivateTableClassifier(PrivateClassifier):
             inner = self._pure(facts, features, budget, stated)
         else:
             inner = plan_features(facts, budget, features, public=stated)
-        return self._table_fit(data, model, inner, features)
+        return TableFit(data.encoding, model, inner, features)
 
     def _pure(
         self, facts: PublicFacts, features: Features, budget: Budget, stated: dict[str, Any]
@@ -446,15 +418,10 @@ class PrivateTableClassifier(PrivateClassifier):
         return {
             "epsilon": self.epsilon,
             "delta": self.delta,
-            "classes": data.stated_classes,
+            "classes": data.classes,
             "class_weight": self.class_weight,
             "random_state": self.random_state,
         }
-
-    def _table_fit(
-        self, data: EncodedTable, model: Any, inner: FitPlan, columns: Features
-    ) -> TableFit:
-        return TableFit(data.encoding, model, inner, columns, self._public_parameters(data))
 
     def _set_fitted(self, fitted: Fitted, data: TrainingData, record: PrivacyRecord) -> None:
         self._forget()
@@ -466,22 +433,6 @@ class PrivateTableClassifier(PrivateClassifier):
             self.feature_names_in_ = np.array(names, dtype=object)
         for name, value in fitted.attributes.items():
             setattr(self, name, value)
-        self._rarer_share = self._released_share(fitted)
-
-    def _released_share(self, fitted: Fitted) -> float | None:
-        """Return the share of the rarer of two classes by a noisy count of classes or of errors.
-
-        A model that is no better than the majority class misclassifies as many records as the other
-        class has.
-        """
-        public = dict(self.privacy_.public)
-        limit, share = public.get(LIMIT), fitted.rarer_share
-        if limit is not None and share is not None:
-            is_rare = self._column_that_ranks is not None
-            return min(share, limit) if is_rare else max(share, math.nextafter(limit, 1.0))
-        if fitted.error_share is None or not public.get("calibrated"):
-            return None
-        return max(min(fitted.error_share, 1.0 - fitted.error_share), _LEAST_CLASS_SHARE)
 
     @by_chunks
     def decision_function(self, X: Any) -> NDArray[np.float64]:
@@ -567,11 +518,9 @@ def _encode_rows(table: Any, encoding: Encoding) -> CodedRows:
 
 
 def _bytes_of(X: Any, encoding: Encoding) -> int:
-    """Return the largest memory of coded rows.
+    """Return a bound on the memory of coded rows, by public sizes.
 
-    The bound depends on public sizes. A list of words, in float64, may be as long as the rows.
+    A list of words may be as long as the rows.
     """
-    kinds = [column.kind for column in encoding.columns]
-    n_words = sum(column.n_columns for column in encoding.columns if column.kind == "words")
-    n_coded = len(kinds) - kinds.count("drop") - len(encoding.numbers)
-    return int(X.shape[0]) * (NUMBER_BYTES * (len(encoding.numbers) + n_words) + 4 * n_coded)
+    used = [column.n_columns or 1 for column in encoding.columns if column.kind != "drop"]
+    return NUMBER_BYTES * int(X.shape[0]) * sum(used)

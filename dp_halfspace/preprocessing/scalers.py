@@ -70,8 +70,29 @@ def _refuse_sparse(X: Any) -> None:
         )
 
 
-class DenseTransformer(TransformerMixin, BaseEstimator):
+class DenseTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     """A transformer of dense columns with missing entries allowed."""
+
+    @abstractmethod
+    def in_column_scales(self, X: NDArray[Any]) -> NDArray[np.float64]:
+        """Transform columns that are already checked."""
+
+    @by_chunks
+    def transform(self, X: Any) -> NDArray[np.float64]:
+        """Centre, scale and clip the columns.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Real numbers; NaN stands for a missing one.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_features)
+            Clipped; 0 where an entry is missing.
+        """
+        check_is_fitted(self, "n_features_in_")
+        return self.in_column_scales(check_dense(self, X, reset=False))
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
@@ -79,7 +100,7 @@ class DenseTransformer(TransformerMixin, BaseEstimator):
         return tags
 
 
-class ColumnScaler(OneToOneFeatureMixin, DenseTransformer):
+class ColumnScaler(DenseTransformer):
     """A transformer that has a centre, a width and a largest value for every column."""
 
     def fit(self, X: Any, y: Any = None) -> Self:
@@ -107,39 +128,10 @@ class ColumnScaler(OneToOneFeatureMixin, DenseTransformer):
     def _scales(self) -> tuple[ColumnScales, float]:
         """Return centre and width of each column, and the largest absolute value of a result."""
 
-    @by_chunks
-    def transform(self, X: Any) -> NDArray[np.float64]:
-        """Centre, scale and clip the columns.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Real numbers; NaN stands for a missing one.
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_features)
-            Clipped; 0 where an entry is missing.
-        """
-        check_is_fitted(self, "n_features_in_")
-        return self.in_column_scales(check_dense(self, X, reset=False))
-
     def in_column_scales(self, X: NDArray[Any]) -> NDArray[np.float64]:
         """Centre, scale and clip columns that are already checked; see `transform`."""
         _refuse_sparse(X)
         return np.asarray(in_column_scales(X, *self._scales()))
-
-
-def checked_ranges(ranges: Any, n_features: int) -> NDArray[np.float64]:
-    """Return the public lower and upper end of every column, of shape (n_features, 2)."""
-    ends = np.asarray(ranges, dtype=np.float64)
-    is_finite = ends.shape == (n_features, 2) and bool(np.isfinite(ends).all())
-    if not is_finite or not (ends[:, 0] < ends[:, 1]).all():
-        raise ValueError(
-            f"ranges must be {n_features} pairs of finite numbers (low, high) with low < high, one "
-            "for each column"
-        )
-    return ends
 
 
 @dataclass(eq=False, repr=False)
@@ -259,7 +251,14 @@ class PublicScaler(ColumnScaler):
             if missing:
                 raise ValueError(f"ranges has no (low, high) for column {missing[0]!r}")
             ranges = [ranges[name] for name in names]
-        low, high = checked_ranges(ranges, self.n_features_in_).T
+        ends, n_features = np.asarray(ranges, dtype=np.float64), self.n_features_in_
+        is_finite = ends.shape == (n_features, 2) and bool(np.isfinite(ends).all())
+        if not is_finite or not (ends[:, 0] < ends[:, 1]).all():
+            raise ValueError(
+                f"ranges must be {n_features} pairs of finite numbers (low, high) with low < high, "
+                "one for each column"
+            )
+        low, high = ends.T
         # Halve first, so that the sum of two large ends does not overflow.
         return ColumnScales(low / 2.0 + high / 2.0, high / 2.0 - low / 2.0), 1.0
 
@@ -479,7 +478,7 @@ class RowLengths:
 
 
 @dataclass(eq=False, repr=False)
-class CellScaler(OneToOneFeatureMixin, DenseTransformer):
+class CellScaler(DenseTransformer):
     """Map columns to ``rint(256 clip(asinh(x / data_norm / 2^exponent), -64, 64))``.
 
     The attribute ``scaler_`` of a classifier that was chosen for a table of few rows is of this
@@ -514,11 +513,7 @@ class CellScaler(OneToOneFeatureMixin, DenseTransformer):
         check_dense(self, X, reset=True)
         return self
 
-    def transform(self, X: Any) -> NDArray[np.float64]:
-        """Return integer cells; 0 for a missing entry."""
-        return self.in_column_scales(check_dense(self, X, reset=False))
-
     def in_column_scales(self, X: NDArray[Any]) -> NDArray[np.float64]:
-        """Return cells of columns that are already checked; see `transform`."""
+        """Return integer cells of columns that are already checked; 0 for a missing entry."""
         numbers = np.asarray(X, dtype=np.float64) / self.data_norm
         return asinh_cells(numbers, self.exponent).astype(np.float64)

@@ -9,6 +9,7 @@ probabilities are requested, a noisy count estimates the error rate of the chose
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
@@ -26,9 +27,11 @@ from dp_halfspace.privacy.noise import DiscreteLaplaceNoise
 from dp_halfspace.privacy.randomness import public_generator
 from dp_halfspace.rows.blocks import FloatArray
 from dp_halfspace.rows.directions import (
+    WEIGHT_BITS,
     CellStream,
     DirectionStream,
     IntArray,
+    class_factors,
     counts_below,
     integer_rows,
     margin_costs,
@@ -51,34 +54,6 @@ _PARTS = (np.arange(100) + 0.5) / 100.0
 _OPTIMISM = 0.125
 # Assumed error rate without a count.
 USUAL_SHARE = 0.2
-
-
-@dataclass(frozen=True, slots=True)
-class ErrorCount:
-    """The public numbers of one noisy count of errors among `n_samples` records."""
-
-    n_samples: int
-    noise: DiscreteLaplaceNoise
-    n_classes: int = 2
-
-    def run(self, n_errors: int, permit: Permit) -> float:
-        """Release an error rate: the posterior mean given the noisy count.
-
-        Replacing a record changes the count by at most one: ``docs/proofs/small_tables.md``,
-        section 6. `permit` is charged with the event of the noise.
-
-        Notes
-        -----
-        **Guarantee.**
-
-        - Adjacency: replace-one.
-        - Released: the noisy number of errors of a released classifier.
-        - Sensitivity: 1.
-        - Proof: ``docs/proofs/small_tables.md``, sections 4 and 6.
-        """
-        noisy = float(permit.release(np.array([float(n_errors)]), self.noise)[0])
-        rate = self.noise.epsilon
-        return share_of(noisy, self.n_samples, (rate, rate), self.n_classes)
 
 
 def counted_share(
@@ -124,12 +99,13 @@ def plan_counted_choice(n_samples: int, epsilon: float, n_classes: int = 2) -> C
     return CountedChoice(whole, whole * (1.0 - _part_of(n_samples, epsilon, n_classes)))
 
 
-def plan_error_count(n_samples: int, epsilon: float, n_classes: int) -> tuple[ErrorCount, float]:
-    """Plan a count with a part of a pure DP budget; return the remaining epsilon."""
+def plan_error_count(
+    n_samples: int, epsilon: float, n_classes: int
+) -> tuple[DiscreteLaplaceNoise, float]:
+    """Plan a count with a part of a pure DP budget; return the remaining epsilon, too."""
     part = epsilon * _part_of(n_samples, epsilon, n_classes)
     # A record moves the number of errors by at most one: `docs/proofs/small_tables.md`, Lemma 4.
-    noise = DiscreteLaplaceNoise(1, part)
-    return ErrorCount(n_samples, noise, n_classes), (epsilon - part) * FAR_DOWN
+    return DiscreteLaplaceNoise(1, part), (epsilon - part) * FAR_DOWN
 
 
 # Number of candidates in the list.
@@ -181,27 +157,24 @@ class SmallModel:
     is_prior: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class TableSelection:
-    """The public numbers of one selection among listed classifiers.
+class ListSelection(ABC):
+    """One selection from a public list, drawn from the public `seed`.
 
-    The list is drawn from the public `seed`. It contains `n_candidates` classifiers that depend on
-    the row, a fraction of them directions, and `n_constants` copies of each constant classifier. A
-    public `prior` is listed as many times as all others together.
+    The list ends with `n_constants` copies of each constant classifier, and with a public `prior`,
+    if there is one, which is listed as many times as all others together.
     """
 
-    n_columns: int
-    n_candidates: int
+    __slots__ = ()
+    n_classes: int
     n_constants: int
     choice: TalliedChoice | CountedChoice
     seed: tuple[int, ...]
-    prior: LinearPrior | None = None
-    part_of_directions: float = _DIRECTIONS
+    prior: LinearPrior | None
 
     @property
+    @abstractmethod
     def n_listed(self) -> int:
         """Number of candidates without the prior."""
-        return self.n_candidates + 2 * self.n_constants
 
     @property
     def events(self) -> tuple[Event, ...]:
@@ -217,6 +190,102 @@ class TableSelection:
             "candidate_seed": self.seed,
             "private_preconditioner": False,
         }
+
+    def run(
+        self, X: NDArray[Any], codes: NDArray[np.intp], weights: FloatArray, permit: Permit
+    ) -> SmallModel:
+        """Choose a classifier with few errors on rows of numbers, or NaN.
+
+        `codes` are class indices, and `weights` the public weights of the classes, the largest of
+        which is 1. `permit` is charged with `events`.
+
+        Notes
+        -----
+        **Guarantee.**
+
+        - Adjacency: replace-one.
+        - Released: the number of one classifier of a public list, and a noisy count of its errors
+          if planned.
+        - Sensitivity: 1 for the cost of each classifier, which is an integer.
+        - Proof: ``docs/proofs/small_tables.md``, sections 1, 4, 6 and 7.
+        """
+        # 1. Count the errors of every candidate, in integers.
+        # 2. Choose one; only its number is released, and a noisy count of its errors if that was
+        #    planned.
+        # 3. Draw its block of the public list again.
+        with single_blas_thread():
+            costs = [part.astype(np.int32) for part in self.costs(X, codes, weights)]
+        released = permit.release(np.concatenate(costs), self.choice)
+        model = self.candidate(int(released[0]), [len(part) for part in costs])
+        if not isinstance(self.choice, CountedChoice):
+            return model
+        noisy, is_constant = float(released[1]), not model.coefficients.any()
+        seen = (noisy, len(X), self.choice, self.n_classes)
+        return replace(model, error_share=counted_share(*seen, is_constant=is_constant))
+
+    def costs(
+        self, X: NDArray[Any], codes: NDArray[np.intp], weights: FloatArray
+    ) -> Iterator[IntArray]:
+        """Yield the costs of the candidates of every block of the list."""
+        yield from self._drawn_costs(X, codes, weights)
+        if self.prior is not None:
+            said = classes_of(self.prior, X)
+            errors = class_factors(weights)[codes[said != codes]].sum()
+            yield np.repeat(errors >> WEIGHT_BITS, self.n_listed)
+
+    @abstractmethod
+    def _drawn_costs(
+        self, X: NDArray[Any], codes: NDArray[np.intp], weights: FloatArray
+    ) -> Iterator[IntArray]:
+        """Yield the costs of the drawn candidates, and those of the constant classifiers last."""
+
+    def candidate(self, number: int, lengths: list[int]) -> SmallModel:
+        """Return a candidate of the list by its number."""
+        block, place = located(number, lengths)
+        n_drawn = len(lengths) - (1 if self.prior is None else 2)
+        if self.prior is not None and block > n_drawn:
+            return prior_model(self.prior)
+        if block == n_drawn:
+            return self._constant(place // self.n_constants)
+        return self._drawn(block, place)
+
+    @abstractmethod
+    def _constant(self, number: int) -> SmallModel:
+        """Return a constant classifier by its number among them."""
+
+    @abstractmethod
+    def _drawn(self, block: int, place: int) -> SmallModel:
+        """Return a drawn candidate by its block and its place there."""
+
+
+def located(number: int, lengths: list[int]) -> tuple[int, int]:
+    """Return the block of a candidate, and its place in the block."""
+    ends = np.cumsum(lengths)
+    block = int(np.searchsorted(ends, number, side="right"))
+    return block, number - int(ends[block]) + lengths[block]
+
+
+@dataclass(frozen=True, slots=True)
+class TableSelection(ListSelection):
+    """The public numbers of one selection among classifiers of two classes.
+
+    The list contains `n_candidates` classifiers that depend on the row, a fraction of them
+    directions.
+    """
+
+    n_columns: int
+    n_candidates: int
+    n_constants: int
+    choice: TalliedChoice | CountedChoice
+    seed: tuple[int, ...]
+    prior: LinearPrior | None = None
+    part_of_directions: float = _DIRECTIONS
+    n_classes: int = 2
+
+    @property
+    def n_listed(self) -> int:
+        """Number of candidates without the prior."""
+        return self.n_candidates + 2 * self.n_constants
 
     @property
     def directions(self) -> DirectionStream:
@@ -234,43 +303,10 @@ class TableSelection:
         rest = round((1.0 - self.part_of_directions) * self.n_candidates)
         return CellStream(self.n_columns, rest, (*self.seed, 1))
 
-    def run(
-        self, X: NDArray[Any], class_indices: NDArray[np.intp], weights: FloatArray, permit: Permit
-    ) -> SmallModel:
-        """Choose a classifier with few errors on rows of numbers, or NaN.
-
-        `weights` are the public weights of the two classes, the larger one being 1; `permit` is
-        charged with `events`.
-
-        Notes
-        -----
-        **Guarantee.**
-
-        - Adjacency: replace-one.
-        - Released: the number of one classifier of a public list, and a noisy count of its errors
-          if planned.
-        - Sensitivity: 1 for the cost of each classifier, which is an integer.
-        - Proof: ``docs/proofs/small_tables.md``, sections 1, 4 and 6.
-        """
-        # 1. Count the errors of every candidate, in integers.
-        # 2. Choose one; only its number is released, and a noisy count of its errors if that was
-        #    planned.
-        # 3. Draw its block of the public list again.
-        with single_blas_thread():
-            costs = [part.astype(np.int32) for part in self._costs(X, class_indices, weights)]
-        released = permit.release(np.concatenate(costs), self.choice)
-        model = self._candidate(int(released[0]), [len(part) for part in costs])
-        if not isinstance(self.choice, CountedChoice):
-            return model
-        noisy, is_constant = float(released[1]), not model.coefficients.any()
-        share = counted_share(noisy, len(X), self.choice, 2, is_constant=is_constant)
-        return replace(model, error_share=share)
-
-    def _costs(
-        self, X: NDArray[Any], class_indices: NDArray[np.intp], weights: FloatArray
+    def _drawn_costs(
+        self, X: NDArray[Any], codes: NDArray[np.intp], weights: FloatArray
     ) -> Iterator[IntArray]:
-        """Yield the costs of the candidates of every block of the list."""
-        members = np.flatnonzero(class_indices == 0), np.flatnonzero(class_indices == 1)
+        members = np.flatnonzero(codes == 0), np.flatnonzero(codes == 1)
         sizes = len(members[0]), len(members[1])
         rows = integer_rows(normalised_rows(np.nan_to_num(X), 1.0, BIAS, None, clips=False))
         directions = self.directions
@@ -284,37 +320,22 @@ class TableSelection:
         ones = np.array([[1, 0], [0, 1]]) * np.array(sizes)
         constant = scores((ones[0], ones[1]), sizes, weights, paired=False)
         yield np.repeat(constant, self.n_constants)
-        if self.prior is not None:
-            said = classes_of(self.prior, X)
-            errors = [
-                np.array([np.count_nonzero(said[index] != c)]) for c, index in enumerate(members)
-            ]
-            yield np.repeat(
-                scores((errors[0], errors[1]), sizes, weights, paired=False), self.n_listed
-            )
 
-    def _candidate(self, number: int, lengths: list[int]) -> SmallModel:
-        """Return a candidate of the list by its number."""
-        ends = np.cumsum(lengths)
-        block = int(np.searchsorted(ends, number, side="right"))
-        place = number - int(ends[block]) + lengths[block]
-        if self.prior is not None:
-            if block == len(lengths) - 1:
-                return prior_model(self.prior)
-            lengths = lengths[:-1]
-        if block == len(lengths) - 1:
-            # The first constant classifier predicts the second class, so it errs on all records of
-            # the first.
-            sign = 1.0 if place < self.n_constants else -1.0
-            return SmallModel(np.zeros(self.n_columns), sign, None)
-        opposite, column = divmod(place, lengths[block] // 2)
-        sign = -1.0 if opposite else 1.0
+    def _constant(self, number: int) -> SmallModel:
+        # The first one predicts the second class, so it errs on all records of the first.
+        return SmallModel(np.zeros(self.n_columns), -1.0 if number else 1.0, None)
+
+    def _drawn(self, block: int, place: int) -> SmallModel:
         directions = self.directions
         if block < directions.n_blocks:
-            found = unit_length(directions.block(block)[:, column, None])[:, 0] * sign
+            listed = directions.block(block)
+            opposite, column = divmod(place, listed.shape[1])
+            found = unit_length(listed[:, column, None])[:, 0] * (-1.0 if opposite else 1.0)
             return SmallModel(found[:-1], float(found[-1]) * BIAS, None)
         exponent, part, width = self.cells.blocks[block - directions.n_blocks]
         coefficients, thresholds = self.cells.block(exponent, part, width)
+        opposite, column = divmod(place, width)
+        sign = -1.0 if opposite else 1.0
         found = coefficients[:, column].astype(np.float64)
         limit = float(thresholds[column]) + 0.5
         return SmallModel(sign * SCORE_STEP * found, -sign * SCORE_STEP * limit, exponent)

@@ -14,7 +14,7 @@ Since every label has at most one leaf, the result is exactly a linear classifie
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cache
 from itertools import combinations, permutations
@@ -29,6 +29,7 @@ from dp_halfspace.engine.plan import LinearPrior
 from dp_halfspace.privacy.events import Event, Exponential
 from dp_halfspace.privacy.exponential import CountedChoice, TalliedChoice, TalliedChoices
 from dp_halfspace.privacy.mechanisms import Permit
+from dp_halfspace.privacy.noise import DiscreteLaplaceNoise
 from dp_halfspace.privacy.randomness import public_generator
 from dp_halfspace.rows.blocks import FloatArray
 from dp_halfspace.rows.directions import (
@@ -42,13 +43,12 @@ from dp_halfspace.rows.directions import (
 )
 from dp_halfspace.selection.small_tables import (
     SCORE_STEP,
-    ErrorCount,
+    ListSelection,
     SmallModel,
-    classes_of,
-    counted_share,
+    located,
     plan_counted_choice,
     plan_error_count,
-    prior_model,
+    share_of,
 )
 
 # Number of pairs of cuts.
@@ -106,12 +106,11 @@ def forms(n_classes: int) -> list[tuple[bool, Shape, tuple[int, ...]]]:
 
 
 @dataclass(frozen=True, slots=True)
-class TreeSelection:
+class TreeSelection(ListSelection):
     """The public numbers of one selection among listed trees.
 
-    The list is drawn from the public `seed`. It contains trees for about `n_pairs` pairs of cuts
-    and `n_constants` copies of each constant classifier; cells have one of the `exponents`. A
-    public `prior` is listed as many times as all others together.
+    The list contains trees for about `n_pairs` pairs of cuts; cells have one of the `exponents`.
+    Below a first cut, the weight of the second one follows from the thresholds.
     """
 
     n_columns: int
@@ -122,6 +121,7 @@ class TreeSelection:
     seed: tuple[int, ...]
     exponents: tuple[int, ...] = EXPONENTS
     prior: LinearPrior | None = None
+    is_below_a_cut: bool = False
 
     @property
     def n_listed(self) -> int:
@@ -130,61 +130,13 @@ class TreeSelection:
         return pairs * len(forms(self.n_classes)) + self.n_classes * self.n_constants
 
     @property
-    def events(self) -> tuple[Event, ...]:
-        """Events of the selection, with or without a count of its errors; no delta is spent."""
-        return (self.choice.event,)
-
-    @property
-    def public(self) -> dict[str, Any]:
-        """Public facts for the record."""
-        return {
-            "solver": "exponential_mechanism",
-            "n_candidates": self.n_listed * (1 if self.prior is None else 2),
-            "candidate_seed": self.seed,
-            "private_preconditioner": False,
-        }
-
-    @property
     def cells(self) -> CellStream:
         """The cuts; one of the first half of a block is paired with one of the second half."""
         return CellStream(self.n_columns, 4 * self.n_pairs, (*self.seed, 1), self.exponents)
 
-    def run(
-        self, X: NDArray[Any], codes: NDArray[np.intp], weights: FloatArray, permit: Permit
-    ) -> SmallModel:
-        """Choose a tree with few errors on rows of numbers, or NaN.
-
-        `codes` are class indices, and `weights` the public weights of the classes, the largest of
-        which is 1. `permit` is charged with `events`.
-
-        Notes
-        -----
-        **Guarantee.**
-
-        - Adjacency: replace-one.
-        - Released: the number of one tree of a public list, and a noisy count of its errors if
-          planned.
-        - Sensitivity: 1 for the cost of each tree, which is an integer.
-        - Proof: ``docs/proofs/small_tables.md``, sections 6 and 7.
-        """
-        # 1. Count the errors of every candidate, in integers.
-        # 2. Choose one; only its number is released, and a noisy count of its errors if that was
-        #    planned.
-        # 3. Draw its block of the public list again.
-        with single_blas_thread():
-            costs = [part.astype(np.int32) for part in self.costs(X, codes, weights)]
-        released = permit.release(np.concatenate(costs), self.choice)
-        model = self.candidate(int(released[0]), [len(part) for part in costs])
-        if not isinstance(self.choice, CountedChoice):
-            return model
-        noisy, is_constant = float(released[1]), not model.coefficients.any()
-        seen = (noisy, len(X), self.choice, self.n_classes)
-        return replace(model, error_share=counted_share(*seen, is_constant=is_constant))
-
-    def costs(
+    def _drawn_costs(
         self, X: NDArray[Any], codes: NDArray[np.intp], weights: FloatArray
     ) -> Iterator[IntArray]:
-        """Yield the costs of the candidates of every block of the list."""
         members = [np.flatnonzero(codes == label) for label in range(self.n_classes)]
         sizes = np.array([len(index) for index in members])
         factors = class_factors(weights)
@@ -194,31 +146,15 @@ class TreeSelection:
             right = _right(counts, factors * sizes)
             yield np.asarray((total - right) >> WEIGHT_BITS).ravel()
         yield np.repeat((total - factors * sizes) >> WEIGHT_BITS, self.n_constants)
-        if self.prior is not None:
-            said = classes_of(self.prior, X)
-            errors = int(factors[codes[said != codes]].sum())
-            yield np.repeat(np.array([errors >> WEIGHT_BITS]), self.n_listed)
 
-    def candidate(
-        self,
-        number: int,
-        lengths: list[int],
-        below: Callable[[float, float], float] = lambda _, __: SECOND,
-    ) -> SmallModel:
-        """Return a candidate of the list by its number.
+    def _constant(self, number: int) -> SmallModel:
+        intercept = np.zeros(self.n_classes)
+        intercept[number] = 1.0
+        return SmallModel(np.zeros((self.n_classes, self.n_columns)), intercept, None)
 
-        `below` is a function of both thresholds that returns the weight of the second cut.
-        """
-        block, place = _located(number, lengths)
+    def _drawn(self, block: int, place: int) -> SmallModel:
         coefficients = np.zeros((self.n_classes, self.n_columns))
         intercept = np.zeros(self.n_classes)
-        if self.prior is not None:
-            if block == len(lengths) - 1:
-                return prior_model(self.prior)
-            lengths = lengths[:-1]
-        if block == len(lengths) - 1:
-            intercept[place // self.n_constants] = 1.0
-            return SmallModel(coefficients, intercept, None)
         exponent, part, width = self.cells.blocks[block]
         form, first = divmod(place, width // 2)
         shared, shape, labels = forms(self.n_classes)[form]
@@ -235,18 +171,11 @@ class TreeSelection:
         if len(labels) == 2:
             parts = [side, -side]
         else:
-            weight = below(root[-1], other[-1])
+            weight = weight_below(root[-1], other[-1]) if self.is_below_a_cut else SECOND
             parts = [side + weight * other, side - weight * other, -side]
         for label, cut in zip(labels, parts, strict=True):
             coefficients[label], intercept[label] = cut[:-1], cut[-1]
         return SmallModel(coefficients, intercept, exponent)
-
-
-def _located(number: int, lengths: list[int]) -> tuple[int, int]:
-    """Return the block of a candidate, and its place in the block."""
-    ends = np.cumsum(lengths)
-    block = int(np.searchsorted(ends, number, side="right"))
-    return block, number - int(ends[block]) + lengths[block]
 
 
 def pair_counts(
@@ -396,13 +325,13 @@ class StagedSelection:
     n_cuts: int
     epsilons: tuple[float, float]
     seed: tuple[int, ...]
-    count: ErrorCount | None = None
+    count: DiscreteLaplaceNoise | None = None
 
     @property
     def events(self) -> tuple[Event, ...]:
         """Events of the selections: two exponential mechanisms; delta is not spent."""
         choices = [Exponential(epsilon) for epsilon in self.epsilons]
-        return (*choices, *([] if self.count is None else [self.count.noise.event]))
+        return (*choices, *([] if self.count is None else [self.count.event]))
 
     @property
     def public(self) -> dict[str, Any]:
@@ -432,9 +361,8 @@ class StagedSelection:
         choice, seed = TalliedChoice(self.epsilons[1]), (*self.seed, 2 + above)
         # For a single label there is one candidate, which is constant.
         exponents = (exponent,) if n_labels > 1 else ()
-        return TreeSelection(
-            self.n_columns, n_labels, pairs, constants, choice, seed, exponents=exponents
-        )
+        how: dict[str, Any] = {"exponents": exponents, "is_below_a_cut": True}
+        return TreeSelection(self.n_columns, n_labels, pairs, constants, choice, seed, **how)
 
     def run(
         self, X: NDArray[Any], codes: NDArray[np.intp], weights: FloatArray, permit: Permit
@@ -449,10 +377,11 @@ class StagedSelection:
         **Guarantee.**
 
         - Adjacency: replace-one.
-        - Released: the number of a first cut, then those of one tree for either side of it.
+        - Released: the number of a first cut, then those of one tree for either side of it, and a
+          noisy count of errors if planned.
         - Sensitivity: 1 for the cost of each first cut; then 1 for the sum of the costs of two
-          trees.
-        - Proof: ``docs/proofs/small_tables.md``, section 8.
+          trees, and for the number of errors.
+        - Proof: ``docs/proofs/small_tables.md``, sections 6 and 8.
         """
         # 1. Choose a first cut and the labels above it; only its number is released.
         # 2. For either side choose a tree for its labels by the records that are on it and have
@@ -485,7 +414,11 @@ class StagedSelection:
             return model
         n_astray = int(np.count_nonzero(cut.labels_above[codes] != is_above))
         n_errors = n_astray + sum(int(v[k]) for v, k in zip(values, numbers, strict=True))
-        return replace(model, error_share=self.count.run(n_errors, permit))
+        # Replacing a record changes the number of errors by at most one: section 6.
+        noisy = float(permit.release(np.array([float(n_errors)]), self.count)[0])
+        rates = self.count.epsilon, self.count.epsilon
+        share = share_of(noisy, self.n_samples, rates, self.n_classes)
+        return replace(model, error_share=share)
 
     def _costs(
         self, X: NDArray[Any], codes: NDArray[np.intp], weights: FloatArray
@@ -506,7 +439,7 @@ class StagedSelection:
 
     def _cut(self, number: int, lengths: list[int]) -> _Cut:
         """Return a first cut of the list by its number."""
-        block, place = _located(number, lengths)
+        block, place = located(number, lengths)
         exponent, part, width = self.cells.blocks[block]
         half, column = divmod(place, width)
         coefficients, thresholds = self.cells.block(exponent, part, width)
@@ -527,7 +460,7 @@ class StagedSelection:
         for sign, (side, labels), number, ends in zip(
             (-1.0, 1.0), sides, numbers, lengths, strict=True
         ):
-            tree = side.candidate(number, ends, weight_below)
+            tree = side.candidate(number, ends)
             # The score of a constant classifier is 1, and that of a cut is at least half a step.
             own = tree.intercept * (SCORE_STEP if tree.exponent is None else 1.0)
             threshold, below = SCORE_STEP * cut.threshold, SECOND

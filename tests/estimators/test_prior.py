@@ -83,7 +83,7 @@ def largest_change(trials=60):
         listed = replace(listed, n_candidates=40, n_constants=3)
         weights = np.array(((2**16, 2**16), (2**16, 20000), (7, 2**16))[trial % 3]) / 2**16
         found = [
-            np.concatenate(list(listed._costs(a, b, weights)))[-listed.n_listed :]
+            np.concatenate(list(listed.costs(a, b, weights)))[-listed.n_listed :]
             for a, b in ((X, y), (other_X, other_y))
         ]
         worst = max(worst, int(np.abs(found[0] - found[1]).max()))

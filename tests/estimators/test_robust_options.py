@@ -12,7 +12,6 @@ from scipy.optimize import minimize
 from scipy.special import expit, logsumexp
 
 from dp_halfspace import OutputPerturbationClassifier, PrivacyWarning
-from dp_halfspace.estimators.output_perturbation import planned_attack
 from dp_halfspace.optim import empirical_risk, get_loss
 from dp_halfspace.optim.losses import LOGISTIC
 from dp_halfspace.optim.objectives import Adversary
@@ -94,7 +93,7 @@ def test_robust_classes_are_fitted_one_against_the_rest(options):
 
 def test_the_smoothing_of_an_attack_is_in_units_of_the_scale():
     facts = SimpleNamespace(data_norm=4.0, is_scale_stated=True, n_features=3)
-    found = planned_attack(0.2, 2, 1e-3, loss=LOGISTIC, facts=facts)
+    found = OutputPerturbationClassifier(adversary_radius=0.2)._adversary(facts, LOGISTIC)
     assert found == Adversary(0.2, 2, 3, 2.5e-4)
 
 

@@ -47,13 +47,13 @@ def small_plan(n_columns, n_candidates=60, seed=(1,)):
 
 
 def costs(plan, X, codes, weights=ONES):
-    return np.concatenate(list(plan._costs(X, codes, weights)))
+    return np.concatenate(list(plan.costs(X, codes, weights)))
 
 
 def predictions(plan, X, number):
     """What the released model of a candidate says, on the scores that it is counted by."""
-    lengths = [len(part) for part in plan._costs(X, np.zeros(len(X), dtype=int), ONES)]
-    model = plan._candidate(number, lengths)
+    lengths = [len(part) for part in plan.costs(X, np.zeros(len(X), dtype=int), ONES)]
+    model = plan.candidate(number, lengths)
     if model.exponent is None and model.coefficients.any():
         d = X.shape[1] + 1
         integers = np.rint(
@@ -167,11 +167,11 @@ def test_a_candidate_predicts_what_was_counted(d):
 def test_distribution_is_the_exponential_mechanism_over_the_list(monkeypatch):
     X, codes = wild(8, 2)
     plan = small_plan(2, 40)
-    blocks = list(plan._costs(X, codes, ONES))
+    blocks = list(plan.costs(X, codes, ONES))
     # Counted once for all draws.
-    monkeypatch.setattr(TableSelection, "_costs", lambda *_: blocks)
+    monkeypatch.setattr(TableSelection, "costs", lambda *_: blocks)
     weights = np.exp(-EPSILON * np.concatenate(blocks) / 2.0)
-    models = [str(plan._candidate(k, [len(part) for part in blocks])) for k in range(len(weights))]
+    models = [str(plan.candidate(k, [len(part) for part in blocks])) for k in range(len(weights))]
     probability = Counter()
     for model, weight in zip(models, weights / weights.sum(), strict=True):
         probability[model] += weight
@@ -224,13 +224,13 @@ def threshold_of_data(patch):
 
 def family_of_data(patch):
     """Planted: the list of the cells is drawn anew where the first record is positive."""
-    honest = TableSelection._costs
+    honest = TableSelection.costs
 
     def drawn(self, X, codes, weights):
         other = replace(self, seed=(9, int(codes[0])))
         return honest(other, X, codes, weights)
 
-    patch.setattr(TableSelection, "_costs", drawn)
+    patch.setattr(TableSelection, "costs", drawn)
 
 
 @pytest.mark.slow

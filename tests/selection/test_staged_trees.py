@@ -83,7 +83,7 @@ def test_what_was_counted_is_predicted(n_classes):
         own = [int(part[k % len(part)]) for part, k in zip(sides, chosen, strict=True)]
         assert errors[0] == first[number % len(first)] + sum(own)
         astray += abs(int((found != codes).sum()) - int(errors[0]))
-        rates = (plan.count.noise.epsilon,) * 2
+        rates = (plan.count.epsilon,) * 2
         assert model.error_share == share_of(7.0, 60, rates, n_classes)
     assert labels == set(range(n_classes))
     assert astray <= (0 if n_classes <= 4 else 5)
