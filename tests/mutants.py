@@ -736,8 +736,8 @@ MUTANTS = [
         "papers/training.py",
         "tests/estimators/test_sample_weight.py",
         (
-            "linear_plan",
-            'solver == "objective_perturbation"',
+            "LinearTraining.takes",
+            'self.solver == "objective_perturbation"',
             "True",
             "test_what_is_not_proved_is_refused_before_it_pays",
         ),
@@ -1113,8 +1113,8 @@ MUTANTS = [
         ),
         (
             "plan_margin_choice",
-            "plan_known_margin(problem, solver, margin, mu)",
-            "plan_known_margin(problem, solver, margin, mu / margin)",
+            "plan_known_margin(problem, solver, margin, each)",
+            "plan_known_margin(problem, solver, margin, Budget.gaussian(mu / margin))",
             "test_every_candidate_costs_what_is_charged",
         ),
     ),
@@ -6676,7 +6676,7 @@ MUTANTS = [
         "papers/training.py",
         "tests/test_persons.py",
         (
-            "linear_plan",
+            "LinearTraining.takes",
             'takes = {"sample_weight", *(("chunks", "groups") if is_plain else ())}',
             'takes = {"sample_weight", "chunks", "groups"}',
             "test_what_does_not_protect_people_refuses_groups_before_it_pays",

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dp_halfspace._sklearn_compat import single_blas_thread
-from dp_halfspace.papers.training import WIDE_COLUMNS, LinearTraining, Problem, linear_plan
+from dp_halfspace.papers.training import WIDE_COLUMNS, LinearTraining, Problem
 from dp_halfspace.privacy.budget import Budget
 from dp_halfspace.privacy.events import Event, Pure
 from dp_halfspace.privacy.exponential import TalliedChoice
@@ -226,12 +226,6 @@ def plan_direction_training(
         seed=tuple(words),
         margin=margin,
     )
-    return linear_plan(
-        problem,
-        "exponential_mechanism",
-        plan,
-        margin=None,
-        margin_offset=0.0,
-        constant_column=constant_column,
-        linear_map=linear_map,
+    return LinearTraining(
+        problem, "exponential_mechanism", plan, None, 0.0, constant_column, linear_map
     )
