@@ -484,12 +484,12 @@ def calibrate(
     # takes fewer evaluations than the bracket.
     if rtol < _ROUGH:
         cost.narrow(lower, upper, rtol)
-    found = _bisect(cost.fits_or_follows, lower, upper, rtol)
-    return found if cost.fits(found) else _bisect(cost.fits, lower, upper, rtol)
+    found = halve(cost.fits_or_follows, lower, upper, rtol)
+    return found if cost.fits(found) else halve(cost.fits, lower, upper, rtol)
 
 
-def _bisect(fits: Callable[[float], bool], safe: float, costly: float, rtol: float) -> float:
-    """Halve an interval until it is narrow; return its end that is within the budget."""
+def halve(fits: Callable[[float], bool], safe: float, costly: float, rtol: float) -> float:
+    """Halve an interval until it is narrow; return the end that fits, which `safe` does."""
     is_positive = safe > 0.0
     while abs(costly - safe) > rtol * max(abs(safe), abs(costly)):
         middle = math.sqrt(safe * costly) if is_positive else 0.5 * (safe + costly)
