@@ -5431,7 +5431,7 @@ MUTANTS = [
         ),
         (
             "_share",
-            "bits + _GUARD_BITS",
+            "bits + _WORD_BITS",
             "bits",
             "test_enclosures_of_shares_are_as_narrow_as_promised",
         ),
@@ -5533,8 +5533,8 @@ MUTANTS = [
         ),
         (
             "LazyUniform.below",
-            "_GUARD_BITS >=",
-            "_GUARD_BITS <=",
+            "_WORD_BITS >=",
+            "_WORD_BITS <=",
             "test_decision_agrees_with_the_refined_cell",
         ),
         (

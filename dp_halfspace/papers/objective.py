@@ -29,7 +29,7 @@ from dp_halfspace.privacy.budget import Budget
 from dp_halfspace.privacy.events import Event, Gaussian, ObjectivePerturbation, Repeated
 from dp_halfspace.privacy.interception import PureMechanism
 from dp_halfspace.privacy.mechanisms import GaussianNoise, L2LaplaceNoise, NoNoise, Permit
-from dp_halfspace.privacy.noise import l2_laplace, rounded_gaussian
+from dp_halfspace.privacy.noise import MOST_LAPLACE_GRID_BITS, l2_laplace, rounded_gaussian
 from dp_halfspace.privacy.profiles import gdp_mu
 from dp_halfspace.privacy.randomness import ByteSource
 from dp_halfspace.rows.blocks import FloatArray
@@ -38,7 +38,6 @@ from dp_halfspace.rows.mapped_rows import Design
 # Number of bits of the grid that the linear term is rounded to. The rounding must be small compared
 # with the tolerance of the solver; on a finer grid, many draws would need exact arithmetic.
 _GAUSSIAN_GRID_BITS = 32
-_LAPLACE_GRID_BITS = 30
 # The bounds on the norm of the linear term fail with probability exp(-128) < 2^-184.
 _TAIL_EXPONENT = 128.0
 # Share of mu for the noise that hides the error of the solver. Squares add, so this is 1/400 of
@@ -126,12 +125,12 @@ class LaplaceLinearTerm(PureMechanism):
 
     def rounding(self, n_blocks: int, n_columns: int) -> float:
         """Bound the distance between the rounded term and the real-valued one."""
-        cell = _half_cell(self.scale * math.sqrt(n_columns), _LAPLACE_GRID_BITS)
+        cell = _half_cell(self.scale * math.sqrt(n_columns), MOST_LAPLACE_GRID_BITS)
         return cell * math.sqrt(n_blocks * n_columns)
 
     def perturb(self, value: FloatArray, source: ByteSource) -> FloatArray:
         """Add one block of the term to each row of `value`, rounded exactly to a public grid."""
-        bits = _LAPLACE_GRID_BITS
+        bits = MOST_LAPLACE_GRID_BITS
         draw = [l2_laplace(block, self.scale, source=source, grid_bits=bits) for block in value]
         return np.stack(draw)
 
