@@ -793,14 +793,14 @@ MUTANTS = [
         ),
         (
             "linear_losses",
-            "record_weights[lo : lo + step] @ (predicted != labels[:, None])",
-            "2.0 * (record_weights[lo : lo + step] @ (predicted != labels[:, None]))",
+            "record_weights[lo : lo + step] @ wrong",
+            "2.0 * (record_weights[lo : lo + step] @ wrong)",
             "test_losses_are_weighted_errors",
         ),
         (
             "linear_losses",
-            "record_weights[lo : lo + step] @ below",
-            "2.0 * (record_weights[lo : lo + step] @ below)",
+            "record_weights[lo : lo + step] @ wrong",
+            "1.5 * (record_weights[lo : lo + step] @ wrong)",
             "test_a_label_changes_a_loss_with_a_margin_by_one_and_attains_it",
         ),
         (

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from dp_halfspace._sklearn_compat import single_blas_thread
 from dp_halfspace.papers.training import WIDE_COLUMNS, LinearTraining, Problem
 from dp_halfspace.privacy.budget import Budget
-from dp_halfspace.privacy.events import Event, Pure
+from dp_halfspace.privacy.events import Event
 from dp_halfspace.privacy.exponential import TalliedChoice
 from dp_halfspace.privacy.mechanisms import NoNoise, Permit
 from dp_halfspace.privacy.randomness import public_generator
@@ -69,8 +69,6 @@ class DirectionSearch:
     @property
     def events(self) -> tuple[Event, ...]:
         """Events of the search."""
-        if isinstance(self.choice, NoNoise):
-            return (Pure(math.inf),)
         return (self.choice.event,) * (1 + len(self.radii))
 
     def run(

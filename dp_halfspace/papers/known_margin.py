@@ -36,7 +36,7 @@ from dp_halfspace.optim.certificate import gradient_error
 from dp_halfspace.papers.training import WIDE_COLUMNS, Algorithm, LinearTraining, Problem
 from dp_halfspace.privacy.accounting import calibrate
 from dp_halfspace.privacy.budget import Budget
-from dp_halfspace.privacy.events import Event, Pure, Repeated, SampledGaussian
+from dp_halfspace.privacy.events import Event, Repeated, SampledGaussian
 from dp_halfspace.privacy.mechanisms import GaussianNoise, NoNoise, Permit, SampledGaussianNoise
 from dp_halfspace.privacy.pld import LARGEST_SAMPLED_MU
 from dp_halfspace.privacy.randomness import public_generator
@@ -87,12 +87,11 @@ class Descent:
     step_size: float
     radius: float
     mechanism: GaussianNoise | NoNoise
-    event: Repeated | Pure
 
     @property
     def events(self) -> tuple[Event, ...]:
         """Events that a run charges."""
-        return (self.event,)
+        return (Repeated(self.mechanism.event, self.steps.n_steps),)
 
     def run(
         self, rows: Any, classes: NDArray[np.intp], weights: Weights, permit: Permit
@@ -141,15 +140,13 @@ def plan_descent(
     # Computed rows are at most a little longer than one: docs/proofs/noisy_gradient.md, Lemma 1.
     sensitivity = 2.0 * (FAR_UP + rounding)
     mechanism: GaussianNoise | NoNoise = NoNoise()
-    event: Repeated | Pure = NoNoise().event
     if math.isfinite(mu):
         step_mu = mu / math.sqrt(steps.n_steps) * DOWN
         mechanism = GaussianNoise(sensitivity, step_mu)
-        event = Repeated(mechanism.event, steps.n_steps)
     # The noise determines the step size; with little noise the curvature of the loss limits it.
     stride = steps.path_length * mu / (2.0 * steps.n_steps)
     step_size = min(stride, steps.max_stride / n_samples)
-    return Descent(n_columns, n_outputs, steps, step_size, radius, mechanism, event)
+    return Descent(n_columns, n_outputs, steps, step_size, radius, mechanism)
 
 
 def softmax_slopes(plan: Descent, class_indices: NDArray[np.intp], weights: FloatArray) -> Slopes:
@@ -177,7 +174,7 @@ def softmax_slopes(plan: Descent, class_indices: NDArray[np.intp], weights: Floa
 def descend(rows: Rows, slopes: Slopes, plan: Descent, permit: Permit) -> FloatArray:
     """Run the noisy steps and return the averaged iterate, of shape (n_outputs, n_columns).
 
-    `permit` is charged with ``plan.event``. Reference: ``docs/proofs/noisy_gradient.md``.
+    `permit` is charged with ``plan.events``. Reference: ``docs/proofs/noisy_gradient.md``.
 
     Notes
     -----
@@ -244,8 +241,7 @@ class SingleRecordSteps:
     @property
     def events(self) -> tuple[Event, ...]:
         """Events that a run charges."""
-        event = self.mechanism.event
-        return (event if isinstance(event, Pure) else Repeated(event, self.n_steps),)
+        return (Repeated(self.mechanism.event, self.n_steps),)
 
     def run(
         self, rows: Rows, classes: NDArray[np.intp], weights: FloatArray, permit: Permit

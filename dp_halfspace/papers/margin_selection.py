@@ -35,7 +35,7 @@ from dp_halfspace.papers.known_margin import (
 from dp_halfspace.papers.training import LinearTraining, Problem
 from dp_halfspace.privacy.accounting import mu_beside
 from dp_halfspace.privacy.budget import Budget
-from dp_halfspace.privacy.events import Event, Pure
+from dp_halfspace.privacy.events import Event
 from dp_halfspace.privacy.exponential import GeneralizedChoice
 from dp_halfspace.privacy.mechanisms import (
     ExponentialChoice,
@@ -188,9 +188,7 @@ def plan_selection(
         choice = GaussianNoise(score_bound * math.sqrt(runs), part.mu)
     candidates = tuple(plan_known_margin(problem, solver, margin, each) for margin in margins)
     events = (*(event for c in candidates for event in c.events), choice.event)
-    if math.isinf(epsilon):
-        events = (Pure(math.inf),)
-    elif distribution is not None:
+    if distribution is not None:
         events = (random_stopping_event(distribution, total),)
     maps = [candidate.linear_map for candidate in candidates]
     penalties = tuple(_penalty(problem, problem.n_columns(m)) if population else 0.0 for m in maps)
@@ -250,8 +248,6 @@ class MarginChoice:
     @property
     def events(self) -> tuple[Event, ...]:
         """Events that a run charges."""
-        if isinstance(self.choice, NoNoise):
-            return (Pure(math.inf),)
         return (self.choice.event, *self.candidates[0].events)
 
     @property
