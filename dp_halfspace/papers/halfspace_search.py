@@ -44,6 +44,8 @@ _DIRECTION_WORK = 1e9
 # ``docs/defaults.md``.
 _STRENGTH_PER_STAGE = 350.0
 _MOST_DIRECTION_STAGES = 8
+# Radius of the cone of the second stage.
+_CONE_RADIUS = 1.0
 # Largest number of features that are not projected.
 _WIDEST_UNPROJECTED = 64
 
@@ -134,8 +136,7 @@ def plan_directions(
     # A record moves the number of errors of each direction by at most one:
     # `docs/proofs/pure_halfspace.md`, Lemma 3.
     choice = NoNoise() if math.isinf(epsilon) else TalliedChoice(each)
-    # The cone of the second stage has the radius one, and each later one half of it.
-    radii = tuple(0.5**stage for stage in range(n_stages - 1))
+    radii = tuple(_CONE_RADIUS * 0.5**stage for stage in range(n_stages - 1))
     return DirectionSearch(
         n_columns, n_directions, constant, spherical, radii, choice, seed, margin
     )

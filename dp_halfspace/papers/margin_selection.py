@@ -333,15 +333,9 @@ def _plan_descents(
     plans = [plan_descent(each, **problem.sizes(), n_outputs=1, mu=mu) for each in steps]
     # The allowances for rounding errors differ a little, so all plans get the largest noise.
     noisiest = max(plans, key=lambda plan: getattr(plan.mechanism, "sensitivity", 0.0))
+    plans = [replace(plan, mechanism=noisiest.mechanism) for plan in plans]
     return tuple(
-        LinearTraining(
-            problem,
-            "noisy_gd",
-            replace(plan, mechanism=noisiest.mechanism),
-            margin,
-            plan.steps.margin_offset,
-            constant_column,
-        )
+        LinearTraining(problem, "noisy_gd", plan, margin, plan.steps.margin_offset, constant_column)
         for margin, plan in zip(margins, plans, strict=True)
     )
 
