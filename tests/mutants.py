@@ -736,8 +736,8 @@ MUTANTS = [
         "papers/training.py",
         "tests/estimators/test_sample_weight.py",
         (
-            "linear_plan",
-            'solver == "objective_perturbation"',
+            "LinearTraining.takes",
+            'self.solver == "objective_perturbation"',
             "True",
             "test_what_is_not_proved_is_refused_before_it_pays",
         ),
@@ -793,14 +793,14 @@ MUTANTS = [
         ),
         (
             "linear_losses",
-            "record_weights[lo : lo + step] @ (predicted != labels[:, None])",
-            "2.0 * (record_weights[lo : lo + step] @ (predicted != labels[:, None]))",
+            "record_weights[lo : lo + step] @ wrong",
+            "2.0 * (record_weights[lo : lo + step] @ wrong)",
             "test_losses_are_weighted_errors",
         ),
         (
             "linear_losses",
-            "record_weights[lo : lo + step] @ below",
-            "2.0 * (record_weights[lo : lo + step] @ below)",
+            "record_weights[lo : lo + step] @ wrong",
+            "1.5 * (record_weights[lo : lo + step] @ wrong)",
             "test_a_label_changes_a_loss_with_a_margin_by_one_and_attains_it",
         ),
         (
@@ -928,10 +928,16 @@ MUTANTS = [
         "papers/objective.py",
         "tests/papers/test_output.py",
         (
-            "PerturbedObjective.run",
+            "PerturbedMinimiser.run",
             "target=self.tolerance.target",
             "target=2.0 * self.tolerance.certified",
             "test_the_solver_is_asked_for_what_the_noise_allows_for",
+        ),
+        (
+            "PerturbedMinimiser.run",
+            "released * (largest / norm) if self.projects and norm > largest else released",
+            "released",
+            "test_a_release_is_brought_to_the_ball_of_the_minimisers",
         ),
     ),
     *of(
@@ -974,22 +980,6 @@ MUTANTS = [
             "math.sqrt(risk.n_stacked) *",
             "",
             "test_planned_sensitivity_covers_the_tolerance",
-        ),
-    ),
-    *of(
-        "papers/output.py",
-        "tests/papers/test_output.py",
-        (
-            "PerturbedMinimiser.run",
-            "target=self.tolerance.target",
-            "target=2.0 * self.tolerance.certified",
-            "test_the_solver_is_asked_for_what_the_noise_allows_for",
-        ),
-        (
-            "PerturbedMinimiser.run",
-            "released * (largest / norm) if self.projects and norm > largest else released",
-            "released",
-            "test_a_release_is_brought_to_the_ball_of_the_minimisers",
         ),
     ),
     *of(
@@ -1113,8 +1103,8 @@ MUTANTS = [
         ),
         (
             "plan_margin_choice",
-            "plan_known_margin(problem, solver, margin, mu)",
-            "plan_known_margin(problem, solver, margin, mu / margin)",
+            "plan_known_margin(problem, solver, margin, each)",
+            "plan_known_margin(problem, solver, margin, Budget.gaussian(mu / margin))",
             "test_every_candidate_costs_what_is_charged",
         ),
     ),
@@ -5414,7 +5404,7 @@ MUTANTS = [
         ),
         (
             "_share",
-            "bits + _GUARD_BITS",
+            "bits + _WORD_BITS",
             "bits",
             "test_enclosures_of_shares_are_as_narrow_as_promised",
         ),
@@ -5516,8 +5506,8 @@ MUTANTS = [
         ),
         (
             "LazyUniform.below",
-            "_GUARD_BITS >=",
-            "_GUARD_BITS <=",
+            "_WORD_BITS >=",
+            "_WORD_BITS <=",
             "test_decision_agrees_with_the_refined_cell",
         ),
         (
@@ -6659,7 +6649,7 @@ MUTANTS = [
         "papers/training.py",
         "tests/test_persons.py",
         (
-            "linear_plan",
+            "LinearTraining.takes",
             'takes = {"sample_weight", *(("chunks", "groups") if is_plain else ())}',
             'takes = {"sample_weight", "chunks", "groups"}',
             "test_what_does_not_protect_people_refuses_groups_before_it_pays",

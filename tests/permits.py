@@ -9,6 +9,7 @@ from dp_halfspace import privacy
 from dp_halfspace.engine.plan import PublicFacts
 from dp_halfspace.papers.training import Problem
 from dp_halfspace.privacy import PrivacyRecord, Pure, authorise, noise_source
+from dp_halfspace.privacy.events import single_runs
 
 
 def problem_of(n_samples, n_features, n_classes=2, *, weights=None, is_sparse=False, **how):
@@ -20,7 +21,7 @@ def problem_of(n_samples, n_features, n_classes=2, *, weights=None, is_sparse=Fa
 
 def permit_for(*events, source=None):
     """A permit for these events; noise is drawn unless one of them has none."""
-    epsilon, noise = (math.inf, "none") if Pure(math.inf) in events else (1e6, "os")
+    epsilon, noise = (math.inf, "none") if Pure(math.inf) in single_runs(events) else (1e6, "os")
     record = PrivacyRecord(epsilon=epsilon, delta=1e-3, events=events, noise=noise)
     return authorise(record, source or noise_source(None))
 

@@ -21,7 +21,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from dp_halfspace.engine.plan import FitPlan, Fitted, PublicFacts
-from dp_halfspace.papers.output import PerturbedMinimiser, plan_output
+from dp_halfspace.papers.objective import PerturbedMinimiser
+from dp_halfspace.papers.output import plan_output
 from dp_halfspace.estimators.base import PrivateLinearClassifier
 from dp_halfspace.optim import empirical_risk
 from dp_halfspace.optim.losses import LOGISTIC

@@ -67,7 +67,7 @@ def unit_rows(X):
 @pytest.mark.parametrize("n_classes", [2, 3])
 def test_noisy_steps(n_classes):
     problem = problem_of(N, 3, n_classes)
-    plan = plan_known_margin(problem, "noisy_gd", 0.9, 5.0).algorithm
+    plan = plan_known_margin(problem, "noisy_gd", 0.9, Budget.gaussian(5.0)).algorithm
     ones = np.ones(n_classes)
 
     def run(X, codes):
@@ -131,7 +131,7 @@ def parts_with_people():
     n = 20
     for n_classes in (2, 3):
         problem = problem_of(n, 3, n_classes)
-        training = plan_known_margin(problem, "noisy_gd", 0.5, 5.0)
+        training = plan_known_margin(problem, "noisy_gd", 0.5, Budget.gaussian(5.0))
         yield lambda X, y, people, plan=training, k=n_classes: plan.run(
             TrainingData(X, y, np.arange(k), None, people), permit_for(*plan.events)
         )
@@ -166,7 +166,7 @@ CURVED = AdditiveMap(3, 2, draw_fourier(3, np.ones(4), np.random.default_rng(2))
 def test_rows_of_features_weigh_people(features):
     """A second moment of unit rows moves by the root of two, if a person counts once."""
     problem = problem_of(20, features.n_components)
-    training = plan_known_margin(problem, "noisy_gd", 0.5, 5.0)
+    training = plan_known_margin(problem, "noisy_gd", 0.5, Budget.gaussian(5.0))
     plan = KernelTraining(training, features, 1.0, 1.0, memory=10**6, parameters={})
     moments = []
     for X, y, people in (persons(1, 0), persons(50, 1)):
@@ -217,7 +217,7 @@ def test_lengths_of_rows_are_computed_where_their_persons_stand(monkeypatch):
 def test_features_of_a_row_are_computed_where_its_person_stands():
     """Products of matrices may round a row by its place, which no other person may move."""
     problem = problem_of(20, 1)
-    training = plan_known_margin(problem, "noisy_gd", 0.5, 5.0)
+    training = plan_known_margin(problem, "noisy_gd", 0.5, Budget.gaussian(5.0))
     plan = KernelTraining(training, Placed(), 1.0, 1.0, memory=10**6, parameters={})
     found = []
     for X, y, people in (persons(1, 0), persons(50, 1)):

@@ -39,12 +39,11 @@ from dp_halfspace.optim.losses import Loss
 from dp_halfspace.optim.risks import MarginRisk, SoftmaxRisk, empirical_risk
 from dp_halfspace.optim.solvers import Optimizer
 from dp_halfspace.papers.objective import (
-    PerturbedObjective,
+    PerturbedMinimiser,
     feasible_ridge,
     plan_objective,
 )
 from dp_halfspace.papers.output import (
-    PerturbedMinimiser,
     mapped_row_ridge,
     perturbed_row_ridge,
     plan_output,
@@ -115,7 +114,7 @@ class CentredFit(FitPlan):
     read: RowsRead
     length: Noise | None
     moment: Noise | None
-    minimiser: PerturbedObjective | PerturbedMinimiser
+    minimiser: PerturbedMinimiser
     public: Mapping[str, Any]
     attributes: tuple[str, ...] = ()
 
@@ -265,7 +264,7 @@ class ClippedFit(WrappedPlan):
     attributes that are wanted, and `parameters` further public facts.
     """
 
-    plan: PerturbedMinimiser | PerturbedObjective
+    plan: PerturbedMinimiser
     constant: float | None
     attributes: tuple[str, ...]
     parameters: Mapping[str, Any]
@@ -299,7 +298,7 @@ def centred_fit(
     read: RowsRead,
     length: Noise | None,
     moment: Noise | None,
-    plan: PerturbedObjective | PerturbedMinimiser,
+    plan: PerturbedMinimiser,
 ) -> CentredFit:
     """Return a fit with the public facts for its record."""
     projection = None if read.linear_map is None else type(read.linear_map).__name__

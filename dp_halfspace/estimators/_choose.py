@@ -15,10 +15,10 @@ from dp_halfspace.estimators._centred import (
 from dp_halfspace.optim.losses import LOGISTIC
 from dp_halfspace.optim.risks import empirical_risk
 from dp_halfspace.papers.halfspace_search import plan_direction_training
-from dp_halfspace.papers.known_margin import plan_known_margin, plan_single_record_steps
+from dp_halfspace.papers.known_margin import plan_known_margin
 from dp_halfspace.papers.objective import plan_objective
 from dp_halfspace.papers.output import perturbed_row_ridge
-from dp_halfspace.papers.training import LinearTraining, Problem, linear_plan
+from dp_halfspace.papers.training import LinearTraining, Problem
 from dp_halfspace.privacy.budget import Budget
 from dp_halfspace.projection.features import AdditiveMap, FeatureMap
 from dp_halfspace.selection.rule import DIRECTIONS_PAY
@@ -50,9 +50,7 @@ def plan_training(
         if margin is None:
             return _centred_objective(problem, budget)
         return plan_objective_of_rows(problem, margin, budget)
-    if solver == "noisy_sgd":
-        return plan_single_record_steps(problem, margin, budget)
-    return plan_known_margin(problem, solver, margin, budget.mu)
+    return plan_known_margin(problem, solver, margin, budget)
 
 
 def _centred_objective(problem: Problem, budget: Budget) -> CentredFit:
@@ -91,14 +89,9 @@ def plan_objective_of_rows(
         mu = epsilon / math.sqrt(size + 1) if budget.is_pure else budget.mu
         ridge = 2.0 * math.sqrt(size) / mu * margin / problem.facts.n_privacy_units
     plan = plan_objective(risk, ridge, epsilon, delta)
-    return linear_plan(
-        problem,
-        "objective_perturbation",
-        plan,
-        margin=margin,
-        margin_offset=1.0,
-        constant_column=problem.constant(_CONSTANT),
-        linear_map=linear_map,
+    constant = problem.constant(_CONSTANT)
+    return LinearTraining(
+        problem, "objective_perturbation", plan, margin, 1.0, constant, linear_map
     )
 
 

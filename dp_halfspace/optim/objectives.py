@@ -599,9 +599,7 @@ def total(values: FloatArray) -> float:
 
 
 def tilted_weights(values: FloatArray, tilt: float) -> FloatArray:
-    """Return ``exp(tilt v_i)`` divided by the sum; equal weights without a tilt."""
-    if tilt == 0.0:
-        return np.full(values.size, 1.0 / values.size)
+    """Return ``exp(tilt v_i)`` divided by the sum, for a positive tilt."""
     weights: FloatArray = values - values.max()
     weights *= tilt
     np.exp(weights, out=weights)
@@ -610,9 +608,7 @@ def tilted_weights(values: FloatArray, tilt: float) -> FloatArray:
 
 
 def tilted_mean(values: FloatArray, tilt: float) -> float:
-    """Return ``log(mean(exp(tilt v_i))) / tilt``, the mean without a tilt."""
-    if tilt == 0.0:
-        return total(values) / values.size
+    """Return ``log(mean(exp(tilt v_i))) / tilt``, for a positive tilt."""
     top = values.max()
     # log1p and expm1 keep the digits of a logarithm near 0, for a small tilt.
     return float(top + np.log1p(total(np.expm1(tilt * (values - top))) / values.size) / tilt)

@@ -8,10 +8,8 @@ from typing import TYPE_CHECKING
 from dp_halfspace._lazy import lazy_names
 
 if TYPE_CHECKING:
-    from dp_halfspace.papers.margin_selection import MarginSelection as MarginSelection
     from dp_halfspace.papers.margin_selection import margin_grid as margin_grid
     from dp_halfspace.papers.margin_selection import plan_selection as plan_selection
-    from dp_halfspace.papers.training import LinearTraining as LinearTraining
     from dp_halfspace.papers.training import Problem as Problem
 
 SOLVERS = ("noisy_gd", "objective_perturbation", "phased_prox")
@@ -20,11 +18,7 @@ MARGIN_SELECTIONS = ("exponential", "gaussian", "random_stopping")
 SMALLEST_MARGIN = 1e-9
 
 _HOMES = {
-    "dp_halfspace.papers.training": ("LinearTraining", "Problem"),
-    "dp_halfspace.papers.margin_selection": (
-        "MarginSelection",
-        "margin_grid",
-        "plan_selection",
-    ),
+    "dp_halfspace.papers.training": ("Problem",),
+    "dp_halfspace.papers.margin_selection": ("margin_grid", "plan_selection"),
 }
 __getattr__, __dir__ = lazy_names(__name__, _HOMES)

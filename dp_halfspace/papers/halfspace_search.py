@@ -16,9 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dp_halfspace._sklearn_compat import single_blas_thread
-from dp_halfspace.papers.training import WIDE_COLUMNS, LinearTraining, Problem, linear_plan
+from dp_halfspace.papers.training import WIDE_COLUMNS, LinearTraining, Problem
 from dp_halfspace.privacy.budget import Budget
-from dp_halfspace.privacy.events import Event, Pure
+from dp_halfspace.privacy.events import Event
 from dp_halfspace.privacy.exponential import TalliedChoice
 from dp_halfspace.privacy.mechanisms import NoNoise, Permit
 from dp_halfspace.privacy.randomness import public_generator
@@ -71,8 +71,6 @@ class DirectionSearch:
     @property
     def events(self) -> tuple[Event, ...]:
         """Events of the search."""
-        if isinstance(self.choice, NoNoise):
-            return (Pure(math.inf),)
         return (self.choice.event,) * (1 + len(self.radii))
 
     def run(
@@ -226,12 +224,6 @@ def plan_direction_training(
         seed=tuple(words),
         margin=margin,
     )
-    return linear_plan(
-        problem,
-        "exponential_mechanism",
-        plan,
-        margin=None,
-        margin_offset=0.0,
-        constant_column=constant_column,
-        linear_map=linear_map,
+    return LinearTraining(
+        problem, "exponential_mechanism", plan, None, 0.0, constant_column, linear_map
     )

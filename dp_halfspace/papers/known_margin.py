@@ -33,16 +33,15 @@ from dp_halfspace._rounding import DOWN, FAR_UP
 from dp_halfspace._sklearn_compat import single_blas_thread
 from dp_halfspace.data.record_weights import Weights
 from dp_halfspace.optim.certificate import gradient_error
-from dp_halfspace.papers.training import WIDE_COLUMNS, LinearTraining, Problem, linear_plan
+from dp_halfspace.papers.training import WIDE_COLUMNS, Algorithm, LinearTraining, Problem
 from dp_halfspace.privacy.accounting import calibrate
 from dp_halfspace.privacy.budget import Budget
-from dp_halfspace.privacy.events import Event, Pure, Repeated, SampledGaussian
+from dp_halfspace.privacy.events import Event, Repeated, SampledGaussian
 from dp_halfspace.privacy.mechanisms import GaussianNoise, NoNoise, Permit, SampledGaussianNoise
 from dp_halfspace.privacy.pld import LARGEST_SAMPLED_MU
 from dp_halfspace.privacy.randomness import public_generator
 from dp_halfspace.projection.linear import (
     PROJECTIONS,
-    LinearMap,
     jl_dimension,
     jl_distortion,
     jl_margin,
@@ -88,12 +87,11 @@ class Descent:
     step_size: float
     radius: float
     mechanism: GaussianNoise | NoNoise
-    event: Repeated | Pure
 
     @property
     def events(self) -> tuple[Event, ...]:
         """Events that a run charges."""
-        return (self.event,)
+        return (Repeated(self.mechanism.event, self.steps.n_steps),)
 
     def run(
         self, rows: Any, classes: NDArray[np.intp], weights: Weights, permit: Permit
@@ -142,15 +140,13 @@ def plan_descent(
     # Computed rows are at most a little longer than one: docs/proofs/noisy_gradient.md, Lemma 1.
     sensitivity = 2.0 * (FAR_UP + rounding)
     mechanism: GaussianNoise | NoNoise = NoNoise()
-    event: Repeated | Pure = NoNoise().event
     if math.isfinite(mu):
         step_mu = mu / math.sqrt(steps.n_steps) * DOWN
         mechanism = GaussianNoise(sensitivity, step_mu)
-        event = Repeated(mechanism.event, steps.n_steps)
     # The noise determines the step size; with little noise the curvature of the loss limits it.
     stride = steps.path_length * mu / (2.0 * steps.n_steps)
     step_size = min(stride, steps.max_stride / n_samples)
-    return Descent(n_columns, n_outputs, steps, step_size, radius, mechanism, event)
+    return Descent(n_columns, n_outputs, steps, step_size, radius, mechanism)
 
 
 def softmax_slopes(plan: Descent, class_indices: NDArray[np.intp], weights: FloatArray) -> Slopes:
@@ -178,7 +174,7 @@ def softmax_slopes(plan: Descent, class_indices: NDArray[np.intp], weights: Floa
 def descend(rows: Rows, slopes: Slopes, plan: Descent, permit: Permit) -> FloatArray:
     """Run the noisy steps and return the averaged iterate, of shape (n_outputs, n_columns).
 
-    `permit` is charged with ``plan.event``. Reference: ``docs/proofs/noisy_gradient.md``.
+    `permit` is charged with ``plan.events``. Reference: ``docs/proofs/noisy_gradient.md``.
 
     Notes
     -----
@@ -245,8 +241,7 @@ class SingleRecordSteps:
     @property
     def events(self) -> tuple[Event, ...]:
         """Events that a run charges."""
-        event = self.mechanism.event
-        return (event if isinstance(event, Pure) else Repeated(event, self.n_steps),)
+        return (Repeated(self.mechanism.event, self.n_steps),)
 
     def run(
         self, rows: Rows, classes: NDArray[np.intp], weights: FloatArray, permit: Permit
@@ -563,124 +558,46 @@ def proximal_pass(
 
 
 def plan_known_margin(
-    problem: Problem, solver: str, margin: float | None, mu: float
+    problem: Problem, solver: str, margin: float | None, budget: Budget
 ) -> LinearTraining:
-    """Plan one fit that is mu-Gaussian private, for a margin of rows of norm one.
+    """Plan one fit for a margin of rows of norm one; without one it is `default_margin`.
 
-    `solver` is ``"noisy_gd"`` or ``"phased_prox"``. Without a `margin` it is `default_margin`.
+    `solver` is ``"noisy_gd"``, ``"phased_prox"`` or ``"noisy_sgd"``, of which the last is not
+    Gaussian private, so that it needs the epsilon and the delta of the budget.
     """
-    plan = _plan_pass_for_margin if solver == "phased_prox" else _plan_steps_for_margin
-    return plan(problem, _margin(problem, margin, mu), mu)
-
-
-def _refuse_several_classes(problem: Problem, solver: str) -> None:
-    """Refuse more than two classes for solvers that use the hinge of two classes."""
-    if problem.facts.n_classes > 2:
+    n_samples, n_classes = problem.facts.n_privacy_units, problem.facts.n_classes
+    if n_classes > 2 and solver != "noisy_gd":
         raise ValueError(
             f"Only binary classification is supported by solver={solver!r}: use "
             "'objective_perturbation' or 'noisy_gd'"
         )
-
-
-def plan_single_record_steps(
-    problem: Problem, margin: float | None, budget: Budget
-) -> LinearTraining:
-    """Plan one fit by steps on single records; their privacy profile is not Gaussian."""
-    _refuse_several_classes(problem, "noisy_sgd")
     mu = budget.mu
-    margin = _margin(problem, margin, mu)
-    linear_map, constant_column, kept = _plan_known_margin(problem, margin, mu)
-    plan = plan_single_records(
-        problem.facts.n_privacy_units,
-        problem.n_columns(linear_map),
-        margin=kept,
-        budget=budget,
-        tail_fraction=problem.tail_fraction,
-    )
-    return linear_plan(
-        problem,
-        "noisy_sgd",
-        plan,
-        margin=margin,
-        margin_offset=plan.threshold,
-        constant_column=constant_column,
-        linear_map=linear_map,
-    )
-
-
-def _margin(problem: Problem, margin: float | None, mu: float) -> float:
-    """Return the known margin, or else `default_margin`."""
-    if margin is not None:
-        return margin
-    return default_margin(problem.facts.n_privacy_units, problem.n_columns(), mu)
-
-
-def _plan_known_margin(
-    problem: Problem, margin: float, mu: float
-) -> tuple[LinearMap | None, float | None, float]:
-    """Return the projection, the constant column and the margin that remains after projection."""
+    if margin is None:
+        margin = default_margin(n_samples, problem.n_columns(), mu)
     is_named = problem.projection in PROJECTIONS
-    linear_map = problem.draw_map(
-        jl_dimension(margin, problem.facts.n_privacy_units) if is_named else None
-    )
+    linear_map = problem.draw_map(jl_dimension(margin, n_samples) if is_named else None)
+    kept = margin
     if linear_map is not None:
-        distortion = jl_distortion(linear_map.n_components, problem.facts.n_privacy_units)
+        distortion = jl_distortion(linear_map.n_components, n_samples)
         # The published algorithms assume a third of the margin; with many components more is
         # proved: docs/proofs/projection.md, section 4.
-        margin = max(jl_margin(margin, distortion=distortion), margin / 3.0)
-    n_columns = problem.n_columns(linear_map)
-    constant_column = _row_constant(
-        problem.facts.n_privacy_units, n_columns, problem.facts.n_classes, mu
-    )
-    return linear_map, problem.constant(constant_column), margin
-
-
-def _plan_steps_for_margin(problem: Problem, margin: float, mu: float) -> LinearTraining:
-    """Plan noisy gradient steps for one margin."""
-    linear_map, constant_column, kept = _plan_known_margin(problem, margin, mu)
-    n_outputs = 1 if problem.facts.n_classes == 2 else problem.facts.n_classes
-    shape = problem.facts.n_privacy_units, problem.n_columns(linear_map)
-    tail = problem.tail_fraction
-    if tail == 1.0 and n_outputs == 1:
-        steps = mean_steps(*shape, mu=mu, margin=kept)
+        kept = max(jl_margin(margin, distortion=distortion), margin / 3.0)
+    shape, tail = (n_samples, problem.n_columns(linear_map)), problem.tail_fraction
+    algorithm: Algorithm
+    if solver == "noisy_sgd":
+        algorithm = plan_single_records(*shape, margin=kept, budget=budget, tail_fraction=tail)
+        margin_offset = algorithm.threshold
+    elif solver == "phased_prox":
+        order = public_generator(problem.seed, "permutation").permutation(n_samples)
+        algorithm = plan_phased_prox(*shape, mu=mu, margin=kept, order=order)
+        margin_offset = margin
     else:
-        steps = margin_steps(*shape, n_outputs, mu=mu, margin=kept, tail_fraction=tail)
-    plan = plan_descent(steps, **problem.sizes(linear_map), n_outputs=n_outputs, mu=mu)
-    return plan_hinge_steps(problem, plan, margin, constant_column, linear_map)
-
-
-def plan_hinge_steps(
-    problem: Problem,
-    plan: Descent,
-    margin: float,
-    constant_column: float | None,
-    linear_map: LinearMap | None = None,
-) -> LinearTraining:
-    """Plan a fit by noisy steps on the hinge of one margin."""
-    return linear_plan(
-        problem,
-        "noisy_gd",
-        plan,
-        margin=margin,
-        margin_offset=plan.steps.margin_offset,
-        constant_column=constant_column,
-        linear_map=linear_map,
-    )
-
-
-def _plan_pass_for_margin(problem: Problem, margin: float, mu: float) -> LinearTraining:
-    """Plan one pass of proximal steps for one margin."""
-    _refuse_several_classes(problem, "phased_prox")
-    linear_map, constant_column, kept = _plan_known_margin(problem, margin, mu)
-    n_samples, n_columns = problem.facts.n_privacy_units, problem.n_columns(linear_map)
-    order = public_generator(problem.seed, "permutation").permutation(n_samples)
-    plan = plan_phased_prox(n_samples, n_columns, mu=mu, margin=kept, order=order)
-    return linear_plan(
-        problem,
-        "phased_prox",
-        plan,
-        margin=margin,
-        margin_offset=margin,
-        constant_column=constant_column,
-        linear_map=linear_map,
-    )
+        n_outputs = 1 if n_classes == 2 else n_classes
+        if tail == 1.0 and n_outputs == 1:
+            steps = mean_steps(*shape, mu=mu, margin=kept)
+        else:
+            steps = margin_steps(*shape, n_outputs, mu=mu, margin=kept, tail_fraction=tail)
+        algorithm = plan_descent(steps, **problem.sizes(linear_map), n_outputs=n_outputs, mu=mu)
+        margin_offset = steps.margin_offset
+    constant = problem.constant(_row_constant(*shape, n_classes, mu))
+    return LinearTraining(problem, solver, algorithm, margin, margin_offset, constant, linear_map)

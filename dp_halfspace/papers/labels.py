@@ -156,15 +156,14 @@ def linear_losses(
             if margin is not None:
                 scores = block @ candidates.T + shift[0]
                 least = margin / 2.0 * np.linalg.norm(candidates, axis=1)
-                below = np.where(labels[:, None] == 1, scores < least, -scores < least)
-                total += record_weights[lo : lo + step] @ below
-                continue
-            if n_classes == 2:
-                predicted = (block @ candidates.T > -shift[0]).astype(np.intp)
+                wrong = np.where(labels[:, None] == 1, scores < least, -scores < least)
+            elif n_classes == 2:
+                wrong = (block @ candidates.T > -shift[0]) != labels[:, None]
             else:
                 scores = block @ candidates.reshape(-1, n_columns).T
                 predicted = (scores.reshape(len(block), -1, n_classes) + shift).argmax(axis=2)
-            total += record_weights[lo : lo + step] @ (predicted != labels[:, None])
+                wrong = predicted != labels[:, None]
+            total += record_weights[lo : lo + step] @ wrong
         return total
 
     return losses

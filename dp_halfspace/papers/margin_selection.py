@@ -30,13 +30,12 @@ from dp_halfspace.papers.known_margin import (
     default_margin,
     margin_steps,
     plan_descent,
-    plan_hinge_steps,
     plan_known_margin,
 )
 from dp_halfspace.papers.training import LinearTraining, Problem
 from dp_halfspace.privacy.accounting import mu_beside
 from dp_halfspace.privacy.budget import Budget
-from dp_halfspace.privacy.events import Event, Pure
+from dp_halfspace.privacy.events import Event
 from dp_halfspace.privacy.exponential import GeneralizedChoice
 from dp_halfspace.privacy.mechanisms import (
     ExponentialChoice,
@@ -172,26 +171,24 @@ def plan_selection(
     choice: ExponentialChoice | GaussianNoise | NoNoise
     score_bound = _score_bound(problem, population=population)
     if math.isinf(epsilon):
-        each, choice = math.inf, NoNoise()
+        each, choice = budget, NoNoise()
     elif kind == "exponential":
         choice = ExponentialChoice(score_bound, CHOICE_SHARE * epsilon)
         beside = Budget.gaussian(mu_beside(choice.epsilon, epsilon, delta))
-        each = beside.equal_parts(count).mu
+        each = beside.equal_parts(count)
     else:
         total, runs = budget.mu, count
         if kind == "random_stopping":
             distribution = run_count_distribution(count, _MISS, eta=_SHAPE)
             total, runs = calibrate_random_stopping(distribution, epsilon, delta), 1
         part, rest = Budget.gaussian(total).split(_SCORE_SHARES[kind])
-        each = rest.equal_parts(runs).mu
+        each = rest.equal_parts(runs)
         # A record moves each of the scores by at most `score_bound`, so their vector by at most
         # this length: `docs/proofs/selection.md`, section 6.
         choice = GaussianNoise(score_bound * math.sqrt(runs), part.mu)
     candidates = tuple(plan_known_margin(problem, solver, margin, each) for margin in margins)
     events = (*(event for c in candidates for event in c.events), choice.event)
-    if math.isinf(epsilon):
-        events = (Pure(math.inf),)
-    elif distribution is not None:
+    if distribution is not None:
         events = (random_stopping_event(distribution, total),)
     maps = [candidate.linear_map for candidate in candidates]
     penalties = tuple(_penalty(problem, problem.n_columns(m)) if population else 0.0 for m in maps)
@@ -251,8 +248,6 @@ class MarginChoice:
     @property
     def events(self) -> tuple[Event, ...]:
         """Events that a run charges."""
-        if isinstance(self.choice, NoNoise):
-            return (Pure(math.inf),)
         return (self.choice.event, *self.candidates[0].events)
 
     @property
@@ -320,7 +315,8 @@ def plan_margin_choice(problem: Problem, solver: str, budget: Budget) -> MarginC
     noise = 2.0 * math.sqrt(min(n_samples, n_columns)) / mu
     penalties = tuple((math.sqrt(n_samples) + noise) / margin for margin in margins)
     if solver == "phased_prox":
-        plans = tuple(plan_known_margin(problem, solver, margin, mu) for margin in margins)
+        each = Budget.gaussian(mu)
+        plans = tuple(plan_known_margin(problem, solver, margin, each) for margin in margins)
     else:
         plans = _plan_descents(problem, margins, mu)
     return MarginChoice(plans, gaps, penalties, choice)
@@ -337,10 +333,9 @@ def _plan_descents(
     plans = [plan_descent(each, **problem.sizes(), n_outputs=1, mu=mu) for each in steps]
     # The allowances for rounding errors differ a little, so all plans get the largest noise.
     noisiest = max(plans, key=lambda plan: getattr(plan.mechanism, "sensitivity", 0.0))
+    plans = [replace(plan, mechanism=noisiest.mechanism) for plan in plans]
     return tuple(
-        plan_hinge_steps(
-            problem, replace(plan, mechanism=noisiest.mechanism), margin, constant_column
-        )
+        LinearTraining(problem, "noisy_gd", plan, margin, plan.steps.margin_offset, constant_column)
         for margin, plan in zip(margins, plans, strict=True)
     )
 

@@ -27,9 +27,9 @@ from dp_halfspace.optim.solvers import Optimizer
 from dp_halfspace.privacy import accounting
 from dp_halfspace.privacy.budget import Budget
 from dp_halfspace.privacy.events import Event, Gaussian, ObjectivePerturbation, Repeated
-from dp_halfspace.privacy.interception import PureMechanism
+from dp_halfspace.privacy.interception import Mechanism, PureMechanism
 from dp_halfspace.privacy.mechanisms import GaussianNoise, L2LaplaceNoise, NoNoise, Permit
-from dp_halfspace.privacy.noise import l2_laplace, rounded_gaussian
+from dp_halfspace.privacy.noise import MOST_LAPLACE_GRID_BITS, l2_laplace, rounded_gaussian
 from dp_halfspace.privacy.profiles import gdp_mu
 from dp_halfspace.privacy.randomness import ByteSource
 from dp_halfspace.rows.blocks import FloatArray
@@ -38,7 +38,6 @@ from dp_halfspace.rows.mapped_rows import Design
 # Number of bits of the grid that the linear term is rounded to. The rounding must be small compared
 # with the tolerance of the solver; on a finer grid, many draws would need exact arithmetic.
 _GAUSSIAN_GRID_BITS = 32
-_LAPLACE_GRID_BITS = 30
 # The bounds on the norm of the linear term fail with probability exp(-128) < 2^-184.
 _TAIL_EXPONENT = 128.0
 # Share of mu for the noise that hides the error of the solver. Squares add, so this is 1/400 of
@@ -126,12 +125,12 @@ class LaplaceLinearTerm(PureMechanism):
 
     def rounding(self, n_blocks: int, n_columns: int) -> float:
         """Bound the distance between the rounded term and the real-valued one."""
-        cell = _half_cell(self.scale * math.sqrt(n_columns), _LAPLACE_GRID_BITS)
+        cell = _half_cell(self.scale * math.sqrt(n_columns), MOST_LAPLACE_GRID_BITS)
         return cell * math.sqrt(n_blocks * n_columns)
 
     def perturb(self, value: FloatArray, source: ByteSource) -> FloatArray:
         """Add one block of the term to each row of `value`, rounded exactly to a public grid."""
-        bits = _LAPLACE_GRID_BITS
+        bits = MOST_LAPLACE_GRID_BITS
         draw = [l2_laplace(block, self.scale, source=source, grid_bits=bits) for block in value]
         return np.stack(draw)
 
@@ -145,32 +144,45 @@ LinearTerm: TypeAlias = GaussianLinearTerm | LaplaceLinearTerm | NoNoise
 
 
 @dataclass(frozen=True, slots=True)
-class PerturbedObjective:
-    """The public numbers of one perturbed minimisation.
+class PerturbedMinimiser:
+    """The public numbers of one noisy minimiser, of a risk as it is or with a random linear term.
 
-    `radius` bounds the norm of each separate minimiser, and `tolerance` is what the solver has to
-    certify for it. The random term `linear` is drawn once for each minimiser; the noise `output`
-    hides the error of the solver.
+    `radius` bounds the norm of each separate exact minimiser, and `tolerance` is what the solver
+    must certify for it. `sensitivity` is that of the noise `output`, all problems together. Without
+    a linear term it bounds the distance between the *computed* minimisers of neighbouring data
+    sets: the sensitivity of the exact minimisers plus twice the certified distance, rounded up.
+    The random term `linear` is drawn once for each problem; then the output hides the error of the
+    solver only. With `projects` the release is projected to the ball that contains all minimisers.
     """
 
     risk: Risk
     ridge: float
     radius: float
     tolerance: Tolerance
-    linear: LinearTerm
-    output: GaussianNoise | L2LaplaceNoise | NoNoise
+    sensitivity: float
+    output: Mechanism
+    linear: LinearTerm | None = None
     optimizer: Optimizer = "auto"
+    projects: bool = False
 
     @property
     def events(self) -> tuple[Event, ...]:
         """Events that a run charges."""
+        if self.linear is None:
+            return (self.output.event,)
         copies, event = self.risk.n_stacked, self.linear.event
         return (event if copies == 1 else Repeated(event, copies), self.output.event)
 
     @property
     def public(self) -> dict[str, Any]:
         """Public facts for the record."""
-        return {"alpha": self.ridge, "certified_gradient": self.tolerance.certified}
+        if self.linear is not None:
+            return {"alpha": self.ridge, "certified_gradient": self.tolerance.certified}
+        return {
+            "alpha": self.ridge,
+            "sensitivity": self.sensitivity,
+            "mechanism": type(self.output).__name__,
+        }
 
     def run(
         self,
@@ -181,7 +193,7 @@ class PerturbedObjective:
         *,
         surrogate: Design | None = None,
     ) -> FloatArray:
-        """Release the minimiser of the perturbed risk; see `Algorithm`.
+        """Release the certified minimiser; see `Algorithm`.
 
         `surrogate` are the same rows with cheaper passes, as in
         :func:`~dp_halfspace.optim.risks.minimisers`.
@@ -191,19 +203,25 @@ class PerturbedObjective:
         **Guarantee.**
 
         - Adjacency: replace-one, of a record or of a person with all rows.
-        - Released: the minimiser of the risk plus a random linear term, with a little noise.
-        - Sensitivity: the risk bounds the change of the gradient and the ratio of the Jacobians;
-          twice the certified distance to the exact minimiser is that of the output.
-        - Proof: ``docs/proofs/objective_perturbation.md``, sections 3 to 6.
+        - Released: the certified minimiser with noise, of the risk or of the risk plus a random
+          linear term.
+        - Sensitivity: the attribute `sensitivity`, that of the exact minimiser plus twice the
+          certified distance, rounded up. With a linear term, the risk bounds the change of the
+          gradient and the ratio of the Jacobians, and twice the certified distance is that of the
+          output.
+        - Proof: ``docs/proofs/stability.md``, Theorems 3 to 5 and section 5;
+          ``docs/proofs/objective_perturbation.md``, sections 3 to 6.
         """
-        # 1. Draw a random linear term for each separate problem.
-        # 2. Minimise the risk plus that term, to a public tolerance.
-        # 3. Release the minimiser with a little noise, which hides the error of the solver.
-        risk = self.risk
-        # The linear terms stay private: with the released minimiser they would reveal the gradient
-        # of the data.
-        zero = np.zeros((risk.n_blocks, risk.n_columns))
-        linear = [permit.release(zero, self.linear) for _ in range(risk.n_stacked)]
+        # 1. If wanted, draw a random linear term for each separate problem.
+        # 2. Minimise the regularised risk to a certified distance, on every data set.
+        # 3. Release the point with noise for its sensitivity and twice that distance.
+        # 4. If wanted, project it to the ball that contains all minimisers: post-processing.
+        risk, linear = self.risk, None
+        if self.linear is not None:
+            # The linear terms stay private: with the released minimiser they would reveal the
+            # gradient of the data.
+            zero = np.zeros((risk.n_blocks, risk.n_columns))
+            linear = [permit.release(zero, self.linear) for _ in range(risk.n_stacked)]
         exact = minimisers(
             risk,
             rows,
@@ -216,7 +234,10 @@ class PerturbedObjective:
             optimizer=self.optimizer,
             surrogate=surrogate,
         )
-        return permit.release(exact, self.output)
+        released = permit.release(exact, self.output)
+        largest = self.radius * math.sqrt(risk.n_stacked)
+        norm = float(np.linalg.norm(released))
+        return released * (largest / norm) if self.projects and norm > largest else released
 
 
 def plan_objective(
@@ -227,7 +248,7 @@ def plan_objective(
     *,
     earlier: tuple[Event, ...] = (),
     optimizer: Optimizer = "auto",
-) -> PerturbedObjective:
+) -> PerturbedMinimiser:
     """Fix every public number of a perturbed minimisation.
 
     The loss must be monotone and have a bounded slope, without tilt or adversary. `ridge` is raised
@@ -253,7 +274,7 @@ def plan_objective(
     return _with_output(risk, ridge, linear, left, optimizer=optimizer)
 
 
-def sketch_objective(risk: Risk, ridge: float, epsilon: float, delta: float) -> PerturbedObjective:
+def sketch_objective(risk: Risk, ridge: float, epsilon: float, delta: float) -> PerturbedMinimiser:
     """Return an approximate plan, computed fifty times as fast; its noise is off by some per cent.
 
     It serves to compare regularisers, each at least `Risk.ridge_floor`, with a finite `epsilon`.
@@ -350,7 +371,7 @@ def _calibrate_term(
 
 def _with_output(
     risk: Risk, ridge: float, linear: LinearTerm, left: float, *, optimizer: Optimizer = "auto"
-) -> PerturbedObjective:
+) -> PerturbedMinimiser:
     """Plan a minimisation with a linear term; the budget `left` is for the noise of the output.
 
     Sensitivity of the output: ``docs/proofs/objective_perturbation.md``, section 6.
@@ -371,4 +392,4 @@ def _with_output(
         output = GaussianNoise(sensitivity, left)
     elif isinstance(linear, LaplaceLinearTerm):
         output = L2LaplaceNoise(sensitivity, left)
-    return PerturbedObjective(risk, ridge, radius, goal, linear, output, optimizer)
+    return PerturbedMinimiser(risk, ridge, radius, goal, sensitivity, output, linear, optimizer)

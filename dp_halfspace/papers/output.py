@@ -11,114 +11,27 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.optimize import minimize_scalar
 
 from dp_halfspace._rounding import UP
-from dp_halfspace.data.record_weights import Weights
 from dp_halfspace.exceptions import CertificateError
-from dp_halfspace.optim.certificate import Tolerance
 from dp_halfspace.optim.risks import (
     RIDGE_FLOOR,
     MarginRisk,
     Risk,
     SoftmaxRisk,
     jacobian_floor,
-    minimisers,
     tolerance,
 )
 from dp_halfspace.optim.solvers import Optimizer
-from dp_halfspace.papers.objective import PerturbedObjective, sketch_objective
+from dp_halfspace.papers.objective import PerturbedMinimiser, sketch_objective
 from dp_halfspace.papers.pair_objective import PairRisk
-from dp_halfspace.privacy.events import Event
 from dp_halfspace.privacy.interception import Mechanism
-from dp_halfspace.privacy.mechanisms import GaussianNoise, NoNoise, Permit
+from dp_halfspace.privacy.mechanisms import GaussianNoise, L2LaplaceNoise, NoNoise
 from dp_halfspace.privacy.profiles import gdp_mu
-from dp_halfspace.rows.blocks import FloatArray
-from dp_halfspace.rows.mapped_rows import Design
-
-
-@dataclass(frozen=True, slots=True)
-class PerturbedMinimiser:
-    """The public numbers of one noisy minimiser.
-
-    `radius` bounds the norm of each separate exact minimiser, and `tolerance` is what the solver
-    must certify for it. `sensitivity` bounds the distance between the *computed* minimisers of
-    neighbouring data sets, all problems together: the sensitivity of the exact minimisers plus
-    twice the certified distance, rounded up. With `projects` the release is projected to the ball
-    that contains all minimisers.
-    """
-
-    risk: Risk
-    ridge: float
-    radius: float
-    tolerance: Tolerance
-    sensitivity: float
-    noise: Mechanism
-    optimizer: Optimizer = "auto"
-    projects: bool = False
-
-    @property
-    def events(self) -> tuple[Event, ...]:
-        """Events that a run charges."""
-        return (self.noise.event,)
-
-    @property
-    def public(self) -> dict[str, Any]:
-        """Public facts for the record."""
-        return {
-            "alpha": self.ridge,
-            "sensitivity": self.sensitivity,
-            "mechanism": type(self.noise).__name__,
-        }
-
-    def run(
-        self,
-        rows: Design,
-        classes: NDArray[np.intp],
-        weights: Weights,
-        permit: Permit,
-        *,
-        surrogate: Design | None = None,
-    ) -> FloatArray:
-        """Release the certified minimiser; see `Algorithm`.
-
-        `surrogate` are the same rows with cheaper passes, as in
-        :func:`~dp_halfspace.optim.risks.minimisers`.
-
-        Notes
-        -----
-        **Guarantee.**
-
-        - Adjacency: replace-one, of a record or of a person with all rows.
-        - Released: the certified minimiser with noise.
-        - Sensitivity: the attribute `sensitivity`, that of the exact minimiser plus twice the
-          certified distance, rounded up.
-        - Proof: ``docs/proofs/stability.md``, Theorems 3 to 5 and section 5.
-        """
-        # 1. Minimise the regularised risk to a certified distance, on every data set.
-        # 2. Release the point with noise for its sensitivity and twice that distance.
-        # 3. If wanted, project it to the ball that contains all minimisers: post-processing.
-        exact = minimisers(
-            self.risk,
-            rows,
-            classes,
-            weights,
-            ridge=self.ridge,
-            target=self.tolerance.target,
-            radius=self.radius,
-            optimizer=self.optimizer,
-            surrogate=surrogate,
-        )
-        released = permit.release(exact, self.noise)
-        largest = self.radius * math.sqrt(self.risk.n_stacked)
-        norm = float(np.linalg.norm(released))
-        return released * (largest / norm) if self.projects and norm > largest else released
 
 
 def plan_output(
@@ -142,9 +55,9 @@ def plan_output(
     radius, exact, total = risk.radius(ridge), risk.sensitivity(ridge), risk.total(ridge)
     goal = tolerance(risk, ridge, radius, exact * total)
     sensitivity = math.sqrt(risk.n_stacked) * (exact + 2.0 * (goal.certified / total)) * UP
-    mechanism = noise(sensitivity)
+    output = noise(sensitivity)
     return PerturbedMinimiser(
-        risk, ridge, radius, goal, sensitivity, mechanism, optimizer, projects
+        risk, ridge, radius, goal, sensitivity, output, None, optimizer, projects
     )
 
 
@@ -291,14 +204,15 @@ def objective_ridge(
     return math.exp(float(found.x))
 
 
-def _variances(plan: PerturbedObjective, risk: MarginRisk | SoftmaxRisk) -> tuple[float, float]:
+def _variances(plan: PerturbedMinimiser, risk: MarginRisk | SoftmaxRisk) -> tuple[float, float]:
     """Return the variances of a coefficient of the linear term, and of the output noise."""
-    if isinstance(plan.linear, NoNoise) or isinstance(plan.output, NoNoise):
+    if plan.linear is None or isinstance(plan.linear, NoNoise):
         return 0.0, 0.0
     linear = plan.linear.variance(risk.n_columns)
-    if isinstance(plan.output, GaussianNoise):
-        return linear, plan.output.sigma * plan.output.sigma
-    return linear, (risk.n_released + 1) * plan.output.scale * plan.output.scale
+    if isinstance(plan.output, L2LaplaceNoise):
+        return linear, (risk.n_released + 1) * plan.output.scale * plan.output.scale
+    assert isinstance(plan.output, GaussianNoise)
+    return linear, plan.output.sigma * plan.output.sigma
 
 
 def perturbed_row_ridge(

@@ -16,8 +16,8 @@ from dp_halfspace.data.validation import TrainingData
 from dp_halfspace.engine.plan import Fitted, PublicFacts, WrappedPlan
 from dp_halfspace.exceptions import BudgetError
 from dp_halfspace.optim.losses import get_loss
-from dp_halfspace.papers.objective import PerturbedObjective, feasible_ridge, plan_objective
-from dp_halfspace.papers.output import PerturbedMinimiser, pair_ridge, plan_output
+from dp_halfspace.papers.objective import PerturbedMinimiser, feasible_ridge, plan_objective
+from dp_halfspace.papers.output import pair_ridge, plan_output
 from dp_halfspace.papers.pair_objective import PairRisk, balanced_normaliser
 from dp_halfspace.privacy.budget import Budget
 from dp_halfspace.privacy.mechanisms import ExponentialChoice, NoNoise, Permit
@@ -52,7 +52,7 @@ class RankingProblem:
 class PairFit(WrappedPlan):
     """Objective or output perturbation of a sum over pairs of rows in the unit ball."""
 
-    plan: PerturbedObjective | PerturbedMinimiser
+    plan: PerturbedMinimiser
 
     def run(self, data: TrainingData, permit: Permit) -> Fitted:
         """Release the direction of rows that are scaled down to the public norm."""
@@ -82,7 +82,7 @@ def plan_pairs(
     else:
         # `alpha` is for rows in their own units, the ridge for rows divided by `data_norm`.
         ridge = problem.alpha / norm**2
-    plan: PerturbedObjective | PerturbedMinimiser
+    plan: PerturbedMinimiser
     if perturbed:
         epsilon = left.epsilon if budget.is_pure else epsilon
         is_beside = isinstance(choice, ExponentialChoice) and not budget.is_pure

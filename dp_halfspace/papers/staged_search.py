@@ -14,7 +14,7 @@ import numpy as np
 
 from dp_halfspace.privacy.accounting import calibrate
 from dp_halfspace.privacy.budget import Budget
-from dp_halfspace.privacy.events import Event, Exponential, Pure
+from dp_halfspace.privacy.events import Event, Exponential
 from dp_halfspace.privacy.mechanisms import ExponentialChoice, NoNoise, Permit
 from dp_halfspace.rows.blocks import FloatArray
 
@@ -39,8 +39,6 @@ class StagedSearch:
     @property
     def events(self) -> tuple[Event, ...]:
         """Events of the search."""
-        if isinstance(self.mechanism, NoNoise):
-            return (Pure(math.inf),)
         return (self.mechanism.event,) * len(self.radii)
 
 

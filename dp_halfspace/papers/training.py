@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
@@ -115,19 +115,49 @@ class LinearTraining(FitPlan):
 
     `margin` is the margin that the algorithm is built for, None if it needs none. `margin_offset`
     is the score that the loss asks of a record. `constant_column` is the value of the constant
-    column, for rows divided by their public scale. Plans are made by `linear_plan`.
+    column, for rows divided by their public scale. `public` are the facts for the record, which
+    begin with those of the plan itself.
     """
 
     problem: Problem
     solver: str
+    algorithm: Algorithm
     margin: float | None
     margin_offset: float
     constant_column: float | None
-    linear_map: LinearMap | None
-    algorithm: Algorithm
-    events: tuple[Event, ...]
-    public: Mapping[str, Any]
-    takes: frozenset[str]
+    linear_map: LinearMap | None = None
+    public: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        n_components = None if self.linear_map is None else self.linear_map.n_components
+        if n_components is not None:
+            refuse_projected_rows(self.problem.facts.n_privacy_units, n_components)
+        own = {
+            "relative_constant_column": self.constant_column,
+            "solver": self.solver,
+            "margins": [self.margin],
+            "n_components": [n_components],
+        }
+        object.__setattr__(self, "public", {**own, **self.public})
+
+    @property
+    def events(self) -> tuple[Event, ...]:
+        """Events that a run charges."""
+        return self.algorithm.events
+
+    @property
+    def takes(self) -> frozenset[str]:
+        """The kinds of inputs that a run accepts, see `FitPlan`.
+
+        Noisy steps and a perturbed objective can weigh the slopes of records. Noisy steps read
+        nothing but sums over rows, so that rows may come in chunks. It is not proved that a person
+        counts like a record after a projection, so groups are not accepted there.
+        """
+        takes = {"sample_weight"} if self.solver == "objective_perturbation" else set()
+        if self.solver == "noisy_gd":
+            is_plain = self.linear_map is None
+            takes = {"sample_weight", *(("chunks", "groups") if is_plain else ())}
+        return frozenset(takes)
 
     def with_class_weights(self, weights: FloatArray) -> LinearTraining:
         """Weigh the classes by public or released numbers in [0, 1], for the same events."""
@@ -155,47 +185,6 @@ class LinearTraining(FitPlan):
             data_norm=norm if self.problem.facts.is_scale_stated else math.inf,
             attributes={"margin_": asked_margin(self, released), "projection_": self.linear_map},
         )
-
-
-def linear_plan(
-    problem: Problem,
-    solver: str,
-    algorithm: Algorithm,
-    *,
-    margin: float | None,
-    margin_offset: float,
-    constant_column: float | None,
-    linear_map: LinearMap | None = None,
-) -> LinearTraining:
-    """Plan a fit of a linear model: the events, the public facts and the inputs of an algorithm.
-
-    Noisy steps and a perturbed objective can weigh the slopes of records. Noisy steps read nothing
-    but sums over rows, so that rows may come in chunks. It is not proved that a person counts like
-    a record after a projection, so groups are not accepted there.
-    """
-    if linear_map is not None:
-        refuse_projected_rows(problem.facts.n_privacy_units, linear_map.n_components)
-    takes = {"sample_weight"} if solver == "objective_perturbation" else set()
-    if solver == "noisy_gd":
-        is_plain = linear_map is None
-        takes = {"sample_weight", *(("chunks", "groups") if is_plain else ())}
-    return LinearTraining(
-        problem,
-        solver,
-        margin,
-        margin_offset,
-        constant_column,
-        linear_map,
-        algorithm,
-        events=algorithm.events,
-        public={
-            "relative_constant_column": constant_column,
-            "solver": solver,
-            "margins": [margin],
-            "n_components": [None if linear_map is None else linear_map.n_components],
-        },
-        takes=frozenset(takes),
-    )
 
 
 def asked_margin(training: LinearTraining, released: FloatArray) -> float:

@@ -18,6 +18,7 @@ from scipy.special import ndtri
 
 from dp_halfspace.exceptions import BudgetError
 from dp_halfspace.privacy.events import (
+    LARGEST_PARAMETER,
     Counted,
     Discretised,
     Either,
@@ -70,8 +71,6 @@ _MAX_EXACT_TERMS = 64
 _MAX_VALUES = 2**18
 # A bound is not refined if that could change delta by less than this relative amount.
 _NEGLIGIBLE_CHANGE = 1e-6
-# A larger epsilon is treated as no guarantee.
-_LARGEST_EPSILON_FOUND = 1e300
 # Number of groups in which many different events are composed.
 _GROUPS = 32
 # Atoms at both ends that contribute less than this share of a delta are moved to a larger loss
@@ -413,7 +412,7 @@ def epsilon(events: Iterable[Event], delta: float) -> float:
     high = 1.0
     while excess(high) > 0.0:
         high *= 2.0
-        if high > min(2.0 * ceiling, _LARGEST_EPSILON_FOUND):
+        if high > min(2.0 * ceiling, LARGEST_PARAMETER):
             return ceiling
     found = root(excess, 0.0 if high == 1.0 else 0.5 * high, high)
     return min(step_up(found, excess), ceiling)
@@ -484,12 +483,12 @@ def calibrate(
     # takes fewer evaluations than the bracket.
     if rtol < _ROUGH:
         cost.narrow(lower, upper, rtol)
-    found = _bisect(cost.fits_or_follows, lower, upper, rtol)
-    return found if cost.fits(found) else _bisect(cost.fits, lower, upper, rtol)
+    found = halve(cost.fits_or_follows, lower, upper, rtol)
+    return found if cost.fits(found) else halve(cost.fits, lower, upper, rtol)
 
 
-def _bisect(fits: Callable[[float], bool], safe: float, costly: float, rtol: float) -> float:
-    """Halve an interval until it is narrow; return its end that is within the budget."""
+def halve(fits: Callable[[float], bool], safe: float, costly: float, rtol: float) -> float:
+    """Halve an interval until it is narrow; return the end that fits, which `safe` does."""
     is_positive = safe > 0.0
     while abs(costly - safe) > rtol * max(abs(safe), abs(costly)):
         middle = math.sqrt(safe * costly) if is_positive else 0.5 * (safe + costly)

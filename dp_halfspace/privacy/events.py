@@ -16,12 +16,10 @@ from numbers import Integral
 from typing import Any, TypeAlias, get_args
 
 from dp_halfspace._rounding import DOWN, TINY
-from dp_halfspace.privacy.profiles import Term, check_nonnegative
+from dp_halfspace.privacy.profiles import LEAST_PARAMETER, Term, check_nonnegative
 
-# Smaller positive parameters are raised to this number, so that squares do not underflow.
-_LEAST_PARAMETER = 1e-150
-# Larger parameters are treated as no guarantee.
-_LARGEST_PARAMETER = 1e100
+# Larger parameters, and a larger epsilon, are treated as no guarantee.
+LARGEST_PARAMETER = 1e100
 # More runs than this are treated as no guarantee.
 _HUGE_COUNT = 2**63
 # Largest number of events, and of terms, of a product of profiles. With more, losses are
@@ -412,11 +410,9 @@ def single_runs(events: Iterable[Event]) -> Counter[Event]:
 def count_events(events: Iterable[Event]) -> Counted | None:
     """Count single runs, in a canonical order; return None if one of them has no guarantee."""
     result = tuple(sorted(single_runs(events).items(), key=repr))
-    if any(
-        _largest_parameter(e) > _LARGEST_PARAMETER or count > _HUGE_COUNT for e, count in result
-    ):
+    if any(_largest_parameter(e) > LARGEST_PARAMETER or count > _HUGE_COUNT for e, count in result):
         return None
-    return result if total_mu(result) <= _LARGEST_PARAMETER else None
+    return result if total_mu(result) <= LARGEST_PARAMETER else None
 
 
 def _largest_parameter(event: Event) -> float:
@@ -467,7 +463,7 @@ def total_mu(counts: Counted) -> float:
 
 def raise_underflow(value: float) -> float:
     """Raise a positive parameter so that its square does not underflow."""
-    return max(value, _LEAST_PARAMETER) if value else 0.0
+    return max(value, LEAST_PARAMETER) if value else 0.0
 
 
 def gaussian_terms(counts: Counted, most: int = _MAX_PRODUCT) -> list[Term] | None:

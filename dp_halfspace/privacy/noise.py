@@ -39,11 +39,9 @@ from dp_halfspace.privacy.randomness import OS_RANDOMNESS, ByteSource, read_word
 # Largest number of bits of a uniform number. A comparison that is still open then has a probability
 # below 2**-460, and is decided by the midpoint, so that a broken byte source cannot cause a hang.
 _MAX_BITS = 512
-# Number of bits of a word of randomness.
+# Number of bits of a word of randomness; an enclosure is finer by so many bits than the uniform
+# number that it is compared with, and numbers than a probability that is computed from them.
 _WORD_BITS = 64
-# Number of bits by which an enclosure is finer than the uniform number that it is compared with,
-# and by which numbers are finer than a probability that is computed from them.
-_GUARD_BITS = 64
 # Bound on the error of a threshold 2**64 exp(-gap) in floating point. It allows np.exp an absolute
 # error of 2**-41, where 2**-52 is usual, and all other rounding errors together 2**-41.
 THRESHOLD_ERROR = 2.0**24
@@ -91,13 +89,13 @@ class LazyUniform:
         ``enclosure(bits)`` must return an integer within 1 of ``p * 2**bits``.
         """
         while True:
-            middle = enclosure(self.bits + _GUARD_BITS)
-            if (self.cell + 1) << _GUARD_BITS <= middle - 1:
+            middle = enclosure(self.bits + _WORD_BITS)
+            if (self.cell + 1) << _WORD_BITS <= middle - 1:
                 return True
-            if self.cell << _GUARD_BITS >= middle + 1:
+            if self.cell << _WORD_BITS >= middle + 1:
                 return False
             if self.bits >= _MAX_BITS:
-                return (2 * self.cell + 1) << _GUARD_BITS < 2 * middle
+                return (2 * self.cell + 1) << _WORD_BITS < 2 * middle
             self.refine()
 
 
@@ -416,7 +414,7 @@ def _exact_steps(word: int, offset: float, noise: GridNoise, source: ByteSource)
 
 
 # Largest number of bits by which the grid of L2-Laplace noise is finer than its scale.
-_MOST_LAPLACE_GRID_BITS = 30
+MOST_LAPLACE_GRID_BITS = 30
 # A uniform number is (2 V + 1) * 2**-257 for an integer V of 256 random bits.
 _UNIFORM_LOG2 = 257
 # Number of decimal digits with which even -log(1 - 2**-257) has more than 100 correct digits.
@@ -482,7 +480,7 @@ def l2_laplace(
     dimension = np.size(value)
     # The grid depends on the dimension and not on the drawn radius, which is private.
     log2_grid = log2_of_grid(
-        scale * math.sqrt(max(1, dimension)), grid_bits, _MOST_LAPLACE_GRID_BITS
+        scale * math.sqrt(max(1, dimension)), grid_bits, MOST_LAPLACE_GRID_BITS
     )
     if dimension == 0:
         return np.zeros(np.shape(value))
@@ -618,7 +616,7 @@ class RandomizedResponse(PureMechanism):
 
 def _share(gamma: Fraction, weight: int, bits: int) -> int:
     """Return an integer within 1 of ``2**bits w / (w + exp(gamma))``."""
-    precision = bits + _GUARD_BITS
+    precision = bits + _WORD_BITS
     odds = weight * exp_minus(gamma, precision)
     return (odds << bits) // ((1 << precision) + odds)
 

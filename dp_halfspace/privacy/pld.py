@@ -19,7 +19,13 @@ from scipy.fft import irfft, next_fast_len, rfft
 from scipy.special import ndtr, ndtri
 
 from dp_halfspace._rounding import EPS
-from dp_halfspace.privacy.profiles import LOG_SLACK, FloatArray, Term, log_gdp_delta
+from dp_halfspace.privacy.profiles import (
+    LEAST_PARAMETER,
+    LOG_SLACK,
+    FloatArray,
+    Term,
+    log_gdp_delta,
+)
 
 # Number of cells of a discretised event; a sum has at most about four times as many.
 CELLS = 4096
@@ -29,8 +35,6 @@ _USUAL_WIDTH = 14.0
 _LOW = 2.0**-70
 # Convolutions of at most this many terms are summed directly.
 _DIRECT = 64
-# Smaller positive losses are raised to this number.
-_RAISED_TO = 1e-290
 # Larger Gaussian losses are treated as no guarantee.
 _LARGEST_LOSS = 1e6
 # If the tail of a loss is not cut, its lattice covers all but this mass.
@@ -226,7 +230,7 @@ def either_pld(epsilon: float, mu: float, tail: float, cells: int) -> PLD:
     """
     if mu == 0.0:
         return bounded_range_pld(epsilon, tail)
-    epsilon = max(epsilon, _RAISED_TO)
+    epsilon = max(epsilon, LEAST_PARAMETER)
     deviations = -float(ndtri(max(tail or _LEAST_COVERED, 2.3e-308)))
     top = max(epsilon, mu * (0.5 * mu + deviations))
     if top > _LARGEST_LOSS:
@@ -274,7 +278,9 @@ def envelope(
     weight, shift, mu = np.array(terms).T
     factor, place = np.array(atoms).T
     # Tiny numbers are raised, which dominates, so that the steps of the lattice do not underflow.
-    shift, place, mu = (np.where(x > 0.0, np.maximum(x, _RAISED_TO), x) for x in (shift, place, mu))
+    shift, place, mu = (
+        np.where(x > 0.0, np.maximum(x, LEAST_PARAMETER), x) for x in (shift, place, mu)
+    )
     whole = float(weight.sum() * factor.sum())
     # Number of standard deviations beyond which all terms together have less mass than the tail.
     deviations = -float(ndtri(min(0.25, max((tail or _LEAST_COVERED) / whole, 2.3e-308))))

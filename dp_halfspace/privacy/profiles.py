@@ -33,6 +33,9 @@ EPSILON_SLACK = 2.0**-45
 It covers the rounding of ``epsilon / mu - mu / 2`` and its square at every scale.
 """
 
+# Smaller positive parameters and losses are raised to this number, which dominates, so that neither
+# squares nor the steps of a lattice underflow.
+LEAST_PARAMETER = 1e-150
 # The Mills ratio of the normal distribution, (1 - Phi(z)) / phi(z), is this multiple of
 # erfcx(z / sqrt(2)).
 _MILLS = math.sqrt(math.pi / 2.0)

@@ -495,18 +495,6 @@ def risk_bound(
     return RiskBound(value, noise, sampling, bias, gap, ridge, sensitivity, None)
 
 
-@dataclass(frozen=True, slots=True)
-class _Problem:
-    """Size, noise for sensitivity 1, constants of the loss of one record, and what is bounded."""
-
-    n_samples: int
-    noise: NoiseMoments
-    lipschitz: float
-    smoothness: float
-    sensitivity: float | None
-    radius: float | None
-
-
 def population_risk_bound(
     n_samples: int,
     n_features: int,
@@ -584,46 +572,60 @@ def population_risk_bound(
     if sensitivity is not None:
         require("at least 0 and finite", sensitivity=sensitivity)
     noise = noise_moments(n_features, epsilon, delta, linear_model=linear_model)
-    problem = _Problem(n_samples, noise, lipschitz, smoothness, sensitivity, radius)
     rate = published_rate(n_samples, n_features, epsilon, delta)
+
+    def evaluate(
+        strong_convexity: float, ridge: float, gap: float, sensitivity: float | None = None
+    ) -> RiskBound:
+        if sensitivity is None:
+            sensitivity = 2.0 * lipschitz / (strong_convexity * n_samples)
+        distance = math.sqrt(2.0 * gap / strong_convexity)
+        total = sensitivity + 2.0 * distance
+        cost = cost_of_noise(noise, total, lipschitz, smoothness)
+        # Replacing a record; leaving one out; the distance to the minimiser of the distribution.
+        left = leave_one_out(n_samples, lipschitz, strong_convexity, ridge)
+        ways = [(lipschitz * total, gap)]
+        if ridge == 0.0:
+            ways.append((left + lipschitz * distance, 0.0))
+        else:
+            ways.append((left + 2.0 * lipschitz * distance, ridge / 2.0 * distance**2))
+        if math.isfinite(smoothness):
+            farthest = lipschitz / (strong_convexity * math.sqrt(n_samples)) + distance
+            ways.append(((smoothness + ridge) / 2.0 * farthest**2, 0.0))
+        sampling, rest = min(ways, key=sum)
+        return risk_bound(cost, noise.square, ridge, total, radius, sampling=sampling, gap=rest)
+
     if radius is None:
         assert strong_convexity is not None
         ridge = require_ridge(strong_convexity, regularization)
-        return _strongly_convex(problem, rate, strong_convexity, ridge, gap)
-    require("positive and finite", radius=radius)
-    if regularization is None:
-        if sensitivity is not None:
-            raise ValueError("sensitivity depends on the regularization: give that, too.")
-        exact = best_bound(lambda ridge: _evaluate(problem, ridge, ridge, 0.0), None)
-        regularization = exact.regularization
-    require("positive and finite", regularization=regularization)
-    found = _evaluate(problem, regularization, regularization, gap)
-    return replace(found, published=_published_convex(problem, rate, radius, pure=delta == 0))
+        found = evaluate(strong_convexity, ridge, gap, sensitivity)
+        # The paper's loss includes the regulariser; its slope at the minimisers is at most that of
+        # the loss without it.
+        slope = lipschitz * (1.0 if ridge == 0.0 else 2.0)
+        kappa = (smoothness + ridge) / strong_convexity
+        least = min(rate, 2.0 * kappa * rate**2 if rate else 0.0)
+        number = slope**2 / strong_convexity * 2.0 * (1.0 / n_samples + least)
+        exact = evaluate(strong_convexity, ridge, 0.0, sensitivity)
+        printed = [(number, exact)] if rate <= 1.0 else []
+    else:
+        require("positive and finite", radius=radius)
+        if regularization is None:
+            if sensitivity is not None:
+                raise ValueError("sensitivity depends on the regularization: give that, too.")
+            regularization = best_bound(lambda t: evaluate(t, t, 0.0), None).regularization
+        require("positive and finite", regularization=regularization)
+        found = evaluate(regularization, regularization, gap, sensitivity)
+        numbers = _printed_convex(n_samples, rate, lipschitz, radius, smoothness, pure=delta == 0)
+        printed = [(number, evaluate(ridge, ridge, 0.0)) for ridge, number in numbers]
+    proved = (number for number, exact in printed if number >= exact.value)
+    return replace(found, published=min(proved, default=None))
 
 
-def _strongly_convex(
-    problem: _Problem, rate: float, strong_convexity: float, ridge: float, gap: float
-) -> RiskBound:
-    """Bound the excess of the regularised risk."""
-    found = _evaluate(problem, strong_convexity, ridge, gap)
-    if rate > 1.0:
-        return found
-    # The paper's loss includes the regulariser; its slope at the minimisers is at most that of f.
-    slope = problem.lipschitz * (1.0 if ridge == 0.0 else 2.0)
-    kappa = (problem.smoothness + ridge) / strong_convexity
-    rough = 2.0 / problem.n_samples + 2.0 * rate
-    fine = 2.0 / problem.n_samples + (4.0 * kappa * rate**2 if rate else 0.0)
-    exact = _evaluate(problem, strong_convexity, ridge, 0.0).value
-    number = slope**2 / strong_convexity * min(rough, fine)
-    return replace(found, published=number if number >= exact else None)
-
-
-def _published_convex(problem: _Problem, rate: float, radius: float, *, pure: bool) -> float | None:
-    """Return the least number of Propositions D.1 and D.2 that can be proved."""
-    n, L, beta = problem.n_samples, problem.lipschitz, problem.smoothness
-    problem = replace(problem, sensitivity=None)  # that was for another factor
-    numbers = []
-    root = 1.0 / math.sqrt(n)
+def _printed_convex(
+    n: int, rate: float, L: float, radius: float, beta: float, *, pure: bool
+) -> list[tuple[float, float]]:
+    """Return factors and numbers of Propositions D.1 and D.2 whose conditions hold."""
+    numbers, root = [], 1.0 / math.sqrt(n)
     if rate <= 1.0:
         number = L * radius * ((127.0 if pure else 19.0) * math.sqrt(rate) + root / 2.0)
         numbers.append((L / radius * (math.sqrt(rate) + root), number))
@@ -632,38 +634,7 @@ def _published_convex(problem: _Problem, rate: float, radius: float, *, pure: bo
         power = float(np.cbrt(rate**2))
         number = scale * (11.0 * root + (83.0 if pure else 43.0) * power)
         numbers.append((scale / radius**2 * (power + root), number))
-    proved = [
-        number for ridge, number in numbers if number >= _evaluate(problem, ridge, ridge, 0.0).value
-    ]
-    return min(proved, default=None)
-
-
-def _evaluate(problem: _Problem, strong_convexity: float, ridge: float, gap: float) -> RiskBound:
-    """Add up the parts of a bound."""
-    n, L, radius = problem.n_samples, problem.lipschitz, problem.radius
-    sensitivity = problem.sensitivity
-    if sensitivity is None:
-        sensitivity = 2.0 * L / (strong_convexity * n)
-    distance = math.sqrt(2.0 * gap / strong_convexity)
-    total = sensitivity + 2.0 * distance
-    noise = cost_of_noise(problem.noise, total, L, problem.smoothness)
-    # Replacing a record; leaving one out; the distance to the minimiser of the distribution.
-    left = leave_one_out(n, L, strong_convexity, ridge)
-    if ridge == 0.0:
-        ways = [(L * total, gap), (left + L * distance, 0.0)]
-    else:
-        ways = [(L * total, gap), (left + 2.0 * L * distance, ridge / 2.0 * distance**2)]
-    if math.isfinite(problem.smoothness):
-        farthest = L / (strong_convexity * math.sqrt(n)) + distance
-        ways.append(((problem.smoothness + ridge) / 2.0 * farthest**2, 0.0))
-    sampling, rest = min(ways, key=sum)
-    return risk_bound(
-        noise, problem.noise.square, ridge, total, radius, sampling=sampling, gap=rest
-    )
-
-
-# Logarithms of the regularisation factors next to which the best one is searched.
-_LOGS = np.linspace(-40.0, 40.0, 81)
+    return numbers
 
 
 def best_bound(
@@ -689,10 +660,10 @@ def best_bound(
     def value(log: float) -> float:
         return at(log).value
 
-    start, step = min(_LOGS.tolist(), key=value), float(_LOGS[1] - _LOGS[0])
-    found = minimize_scalar(
-        value, bounds=(start - step, start + step), method="bounded", options={"xatol": 1e-6}
-    )
+    # Next to the best power of e from -40 to 40.
+    start = float(min(range(-40, 41), key=value))
+    ends = start - 1.0, start + 1.0
+    found = minimize_scalar(value, bounds=ends, method="bounded", options={"xatol": 1e-6})
     return at(min(start, float(found.x), key=value))
 
 

@@ -127,15 +127,8 @@ def margin_risk_bound(
     candidates = checked_size("n_candidates", n_candidates)
     mu = _training_mu(epsilon, delta, candidates, selection_epsilon)
     share = beta / 2.0 if population and n_components is not None else beta
-    case = _check_bound_case(
-        (n_samples, n_features),
-        margin,
-        n_outliers=n_outliers,
-        data_norm=data_norm,
-        n_components=n_components,
-        half_width=half_width,
-        beta=share,
-    )
+    shape, lengths = (n_samples, n_features), (margin, data_norm)
+    case = _check_bound_case(shape, lengths, n_outliers, n_components, half_width, share)
     bound = case.mean_error(checked_size("n_steps", n_steps), mu)
     if candidates > 1:
         bound += 2.0 * math.log(candidates) / (case.n * selection_epsilon)
@@ -179,17 +172,19 @@ def excess_of_unit(n: int, rank: int, n_steps: int, mu: float) -> float:
     return math.hypot(1.0 / math.sqrt(n_steps), 2.0 * math.sqrt(rank) / (n * mu))
 
 
-def _check_bound_case(
+def _check_bound_case(  # noqa: PLR0917 - the arguments of three bounds, in their order
     shape: tuple[int, int],
-    margin: float,
-    *,
+    lengths: tuple[float, float],
     n_outliers: int,
-    data_norm: float,
     n_components: int | None,
     half_width: float,
     beta: float,
 ) -> _Separated:
-    """Check the arguments of the bounds; `beta` is the failure probability of a projection."""
+    """Check the arguments of the bounds; `beta` is the failure probability of a projection.
+
+    `shape` is that of the data, and `lengths` are the margin and the norm of a row.
+    """
+    margin, data_norm = lengths
     n, d = checked_size("n_samples", shape[0]), checked_size("n_features", shape[1])
     outliers = checked_size("n_outliers", n_outliers, least=0)
     if outliers > n:
@@ -281,15 +276,8 @@ def last_iterate_risk_bound(
     mu = gdp_mu(epsilon, delta)
     is_chosen = candidates > 1
     share = beta / (1 + is_chosen + population + (n_components is not None))
-    case = _check_bound_case(
-        (n_samples, n_features),
-        margin,
-        n_outliers=n_outliers,
-        data_norm=data_norm,
-        n_components=n_components,
-        half_width=half_width,
-        beta=share,
-    )
+    shape, lengths = (n_samples, n_features), (margin, data_norm)
+    case = _check_bound_case(shape, lengths, n_outliers, n_components, half_width, share)
     each = mu * math.sqrt((1.0 - score_share) / candidates) if is_chosen else mu
     steps = checked_size("n_steps", n_steps)
     if math.isinf(case.length) or each == 0.0:
@@ -416,15 +404,8 @@ def random_stopping_risk_bound(
     0.151
     """
     require("in (0, 1)", score_share=score_share)
-    case = _check_bound_case(
-        (n_samples, n_features),
-        margin,
-        n_outliers=n_outliers,
-        data_norm=data_norm,
-        n_components=n_components,
-        half_width=half_width,
-        beta=beta,
-    )
+    shape_of_X, lengths = (n_samples, n_features), (margin, data_norm)
+    case = _check_bound_case(shape_of_X, lengths, n_outliers, n_components, half_width, beta)
     if delta == 0.0 and math.isfinite(epsilon):
         return 1.0
     runs = run_count_distribution(checked_size("n_candidates", n_candidates), miss, eta=shape)

@@ -17,6 +17,7 @@ from itertools import product
 from scipy.special import bdtrc, betainc
 
 from dp_halfspace._params import checked_size, require
+from dp_halfspace.privacy.accounting import halve
 from dp_halfspace.projection.linear import jl_dimension, jl_margin
 from dp_halfspace.theory.margin_bound import margin_risk_bound
 
@@ -305,11 +306,7 @@ def _largest_share(n: int, most: float, tail: float) -> float:
     count = math.ceil(most) - 1
     if count < 0:
         return 0.0
-    low, high = 0.0, 1.0
-    for _ in range(60):
-        middle = (low + high) / 2.0
-        low, high = (middle, high) if bdtrc(count, n, middle) <= tail else (low, middle)
-    return low
+    return halve(lambda share: bdtrc(count, n, share) <= tail, 0.0, 1.0, 2.0**-50)
 
 
 def _dimensions(most: int) -> list[int]:

@@ -255,7 +255,7 @@ def worst_ratio(loss, k, trials=30):
                 plan.run(rows, labels, np.ones(k), permit_for(*plan.events))
             queries.append(releases[-1].value)
         distance = float(np.linalg.norm(queries[0] - queries[1]))
-        worst = max(worst, distance / plan.noise.sensitivity)
+        worst = max(worst, distance / plan.output.sensitivity)
     return worst
 
 

@@ -53,7 +53,7 @@ def test_every_candidate_costs_what_is_charged(solver, monkeypatch):
     monkeypatch.setattr(
         margin_selection,
         "plan_known_margin",
-        lambda p, s, margin, mu: honest(p, s, margin, mu / margin),
+        lambda p, s, margin, each: honest(p, s, margin, Budget.gaussian(each.mu / margin)),
     )
     broken = plan_margin_choice(PROBLEM, "phased_prox", Budget.of(1.0, 1e-6))
     assert any(one.events != broken.events[1:] for one in broken.candidates)

@@ -9,7 +9,6 @@ import pytest
 from dp_halfspace.papers import known_margin as module
 from dp_halfspace.papers.known_margin import descend, margin_slopes, margin_steps
 from dp_halfspace.privacy import GaussianNoise
-from dp_halfspace.privacy.events import Repeated
 from dp_halfspace.rows.rows import Rows
 from tests.adversarial import neighbouring_pairs
 from tests.conftest import separated
@@ -26,7 +25,7 @@ def plan_for(n=1000, k=5, outputs=1, mu=1.0, margin=0.1, **more):
 
 def run(plan, X, y):
     slopes = margin_slopes(plan, y, np.ones(len(y)))
-    return descend(Rows(X), slopes, plan, permit_for(plan.event))
+    return descend(Rows(X), slopes, plan, permit_for(*plan.events))
 
 
 def gradient_sums(plan, point, *data_sets, weights=(1.0, 1.0, 1.0)):
@@ -76,7 +75,7 @@ def assert_noise_is_that_of_the_steps(plan, mu):
     """2 sqrt(T) / mu for the T that is run, and a run that costs mu."""
     expected = 2 * math.sqrt(plan.steps.n_steps) / mu
     assert expected <= plan.mechanism.sigma <= expected * (1 + 1e-6)
-    assert_costs([plan.event], mu)
+    assert_costs(plan.events, mu)
 
 
 @pytest.mark.parametrize("steps", [*STEPS, None])
@@ -97,7 +96,7 @@ def test_noise_test_sees_the_published_noise(monkeypatch, steps):
     def published(steps, **sizes):
         plan = honest(steps, **sizes)
         noise = GaussianNoise(plan.mechanism.sensitivity, 1.0 / n)
-        return replace(plan, mechanism=noise, event=Repeated(noise.event, plan.steps.n_steps))
+        return replace(plan, mechanism=noise)
 
     monkeypatch.setattr(module, "plan_descent", published)
     with pytest.raises(AssertionError):

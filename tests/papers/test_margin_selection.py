@@ -19,7 +19,7 @@ from dp_halfspace.data.validation import TrainingData
 from dp_halfspace.datasets import make_halfspace
 from dp_halfspace.papers import MARGIN_SELECTIONS
 from dp_halfspace.papers.margin_selection import plan_selection
-from dp_halfspace.papers.training import linear_plan
+from dp_halfspace.papers.training import LinearTraining
 from dp_halfspace.privacy import PrivacyRecord, authorise, noise_source
 from dp_halfspace.privacy.budget import Budget
 from dp_halfspace.privacy.events import RandomStopping, single_runs
@@ -214,7 +214,7 @@ def test_budget_test_sees_runs_that_are_not_divided(monkeypatch):
     monkeypatch.setattr(
         MODULE,
         "plan_known_margin",
-        lambda problem, solver, margin, mu: honest(problem, solver, margin, math.sqrt(2) * mu),
+        lambda p, s, margin, each: honest(p, s, margin, Budget.gaussian(math.sqrt(2) * each.mu)),
     )
     for kind in FIXED:
         with pytest.raises(AssertionError):
@@ -278,9 +278,7 @@ def constant(margin, w):
     """A way to fit that always releases the same coefficients."""
     plan = SimpleNamespace(events=(), run=lambda *_: np.array([w]))
     problem = problem_of(300, 1, intercept=None)
-    return linear_plan(
-        problem, "fixed", plan, margin=margin, margin_offset=1.0, constant_column=None
-    )
+    return LinearTraining(problem, "fixed", plan, margin, 1.0, None)
 
 
 @pytest.mark.parametrize("kind", MARGIN_SELECTIONS)

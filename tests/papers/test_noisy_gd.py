@@ -35,7 +35,7 @@ def plan_for(n=1000, k=5, outputs=1, mu=1.0, steps=None):
 @pytest.mark.parametrize("steps", [1, 7, 40])
 def test_run_costs_exactly_what_it_says(mu, steps):
     plan = plan_for(mu=mu, steps={"n_steps": steps})
-    assert_costs([plan.event], mu)
+    assert_costs(plan.events, mu)
     # sigma by hand: 2 sqrt(T) / mu, and rounding on top.
     by_hand = 2 * math.sqrt(steps) / mu
     assert by_hand <= plan.mechanism.sigma <= by_hand * (1 + 1e-6)
@@ -107,7 +107,7 @@ def test_queries_stay_in_the_public_ball():
             return super().fused_adjoint(query, slopes)
 
     slopes = margin_slopes(plan, np.zeros(50, int), np.ones(50))
-    descend(Watched(np.zeros((50, 3))), slopes, plan, permit_for(plan.event))
+    descend(Watched(np.zeros((50, 3))), slopes, plan, permit_for(*plan.events))
     assert max(seen) == pytest.approx(plan.radius, rel=1e-12)
 
 
@@ -124,7 +124,7 @@ def test_the_mean_over_the_classes_is_noise_and_is_taken_off():
     rng = np.random.default_rng(4)
     X, y = separated(300, 4, seed=2)[0], rng.integers(3, size=300)
     plan = plan_for(300, 4, 3)
-    found = descend(Rows(X), softmax_slopes(plan, y, np.ones(300)), plan, permit_for(plan.event))
+    found = descend(Rows(X), softmax_slopes(plan, y, np.ones(300)), plan, permit_for(*plan.events))
     np.testing.assert_allclose(found.sum(axis=0), 0.0, atol=1e-9 * np.abs(found).max())
 
 

@@ -144,7 +144,7 @@ def worst_ratio(make, loss, k):
         risk = make(loss, **sizes, **({} if make is pairs else {"k": k}))
         plan = plan_output(risk, 3.0, gaussian)
         a, b = (run(plan, *data, np.ones(k))[1][-1].value for data in ((X, y), (other, flipped)))
-        worst = max(worst, float(np.linalg.norm(a - b)) / plan.noise.sensitivity)
+        worst = max(worst, float(np.linalg.norm(a - b)) / plan.output.sensitivity)
     return worst
 
 
