@@ -21,7 +21,6 @@ from dp_halfspace._html import printable
 from dp_halfspace.ledger.store import COMPANIONS, belongs_to_ledger
 
 REPORT = "report.txt"
-PICTURE = "accuracy.png"
 # What stands for each file that a command reads, and that it writes.
 _READ = {
     **{"model": "MODEL", "table": "TABLE"},
@@ -34,7 +33,7 @@ def check_files(options: Any) -> None:
     """Refuse to overwrite a file that is in use, before anything is read or charged."""
     read, written = _files_of(options, _READ), _files_of(options, _WRITTEN)
     if not options.command:
-        written = [(f"--out (its {name})", options.out / name) for name in (REPORT, PICTURE)]
+        written = [(f"--out (its {REPORT})", options.out / REPORT)]
     pairs = [*combinations(written, 2), *((one, other) for one in written for other in read)]
     for (option, path), (other, place) in pairs:
         if _is_same(path, place):
@@ -57,13 +56,8 @@ def check_files(options: Any) -> None:
 
 def _files_of(options: Any, names: dict[str, str]) -> list[tuple[str, Path]]:
     """Return the files of some options, each with what stands for it."""
-    given = [(text, getattr(options, name, None)) for name, text in names.items()]
-    return [
-        (text, path)
-        for text, paths in given
-        for path in (paths if isinstance(paths, list) else [paths])
-        if path is not None
-    ]
+    given = ((text, getattr(options, name, None)) for name, text in names.items())
+    return [(text, path) for text, path in given if path is not None]
 
 
 def _is_same(one: Path, other: Path) -> bool:

@@ -120,11 +120,10 @@ def test_no_command_overwrites_a_ledger_that_it_was_not_told_of(folder, capsys, 
     assert_refused(folder, capsys, [*arguments, name], option, "file of a privacy ledger")
 
 
-@pytest.mark.parametrize("name", ["report.txt", "accuracy.png"])
-def test_a_report_is_never_written_over_a_ledger(folder, capsys, name):
-    Path("l.db").rename(name)
+def test_a_report_is_never_written_over_a_ledger(folder, capsys):
+    Path("l.db").rename("report.txt")
     for place in (".", folder, "below/.."):
-        assert_refused(folder, capsys, ["--out", place], f"--out (its {name})")
+        assert_refused(folder, capsys, ["--out", place], "--out (its report.txt)")
 
 
 def test_a_device_is_not_replaced_by_a_file(folder, capsys):
