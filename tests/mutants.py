@@ -4021,15 +4021,15 @@ MUTANTS = [
             "test_log_losses_are_clipped_record_by_record",
         ),
         (
-            "log_losses_of",
-            "np.nan_to_num(probabilities, nan=0.0)",
-            "probabilities",
+            "probabilities_of_all",
+            "np.nan_to_num(found[:, np.argsort(np.asarray(model.classes_))])",
+            "found[:, np.argsort(np.asarray(model.classes_))]",
             "test_log_losses_are_clipped_record_by_record",
         ),
         (
-            "scores_of",
-            "np.nan_to_num(_probabilities(model, X, codes, classes)[:, 1])",
-            "_probabilities(model, X, codes, classes)[:, 1]",
+            "probabilities_of_all",
+            "np.nan_to_num(found[:, np.argsort(np.asarray(model.classes_))])",
+            "found[:, np.argsort(np.asarray(model.classes_))]",
             "test_a_score_that_is_no_number_is_zero",
         ),
         (
@@ -4045,7 +4045,7 @@ MUTANTS = [
             "test_classes_of_a_model_may_be_in_any_order",
         ),
         (
-            "_probabilities",
+            "probabilities_of_all",
             "[:, np.argsort(np.asarray(model.classes_))]",
             "",
             "test_classes_of_a_model_may_be_in_any_order",

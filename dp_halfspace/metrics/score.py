@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dp_halfspace._budget import BUDGET, opened_ledger, warn_of_weak_budget
-from dp_halfspace._memory import NUMBER_BYTES, OutOfMemory, refuse_beyond_memory, shortages_dropped
+from dp_halfspace._memory import OutOfMemory, shortages_dropped
 from dp_halfspace._params import check_values, resolved_delta
 from dp_halfspace._sklearn_compat import StrOptions
 from dp_halfspace.data.chunks import Chunks, sum_over_chunks
@@ -170,18 +170,18 @@ class PrivateScore:
         expected = {each.name for each in fields(cls)}
         if set(data) != expected or data["metric"] not in METRICS:
             raise ValueError(f"a score has a known metric, and the fields {sorted(expected)}")
-        low, high = (_to_numbers(end) for end in data["interval"])
+        low, high = map(_to_numbers, data["interval"])
         share, groups, confusion = data["majority"], data["groups"], data["confusion"]
-        found = cls(
-            data["metric"],
-            _to_numbers(data["value"]),
-            (low, high),
-            PrivacyRecord.from_dict(data["privacy_"]),
-            np.asarray(data["classes"]),
-            None if share is None else (float(share[0]), float(share[1]), float(share[2])),
-            None if groups is None else tuple(groups),
-            None if confusion is None else _to_numbers(confusion),
-        )
+        parts = {
+            "value": _to_numbers(data["value"]),
+            "interval": (low, high),
+            "privacy_": PrivacyRecord.from_dict(data["privacy_"]),
+            "classes": np.asarray(data["classes"]),
+            "majority": share and tuple(map(float, share)),
+            "groups": groups and tuple(groups),
+            "confusion": confusion and _to_numbers(confusion),
+        }
+        found = cls(**{**data, **parts})
         if found.classes.ndim != 1 or not found.rows():
             raise ValueError("a score has a list of classes, and a number")
         return found
@@ -323,12 +323,8 @@ def private_score(
     """
     # Whether a number under- or overflows is private.
     with shortages_dropped(), np.errstate(all="ignore"):
-        budget = {
-            "epsilon": epsilon,
-            "delta": delta,
-            "random_state": random_state,
-            "ledger": ledger,
-        }
+        budget: dict[str, Any] = {"epsilon": epsilon, "delta": delta, "ledger": ledger}
+        budget["random_state"] = random_state
         metrics = [metric] if isinstance(metric, str) else list(metric)
         metrics = [ALIASES.get(name, name) if isinstance(name, str) else name for name in metrics]
         metric = metrics[0] if isinstance(metric, str) else metrics
@@ -341,13 +337,6 @@ def private_score(
             group = _groups_of(by, by_values, data, metrics)
             # The group of all other values follows the public values.
             data = replace(data, group=group, n_groups=len(by_values or ()) + 1)
-        if by is not None or _TABLE_OF_GROUPS in metrics:
-            n_counts = data.n_groups * len(data.classes) ** 2
-            refuse_beyond_memory(
-                _COPIES * NUMBER_BYTES * n_counts,
-                f"a table of {n_counts} noisy counts, of all pairs of classes,",
-                "choose another metric, or fewer groups",
-            )
         epsilon, delta = float(epsilon), resolved_delta(delta, data.n)
         if groups is not None and delta == 0 and math.isfinite(epsilon):
             raise ValueError(
@@ -398,8 +387,6 @@ _CONSTRAINTS = {"metric": [StrOptions(set(METRICS))], **BUDGET}
 _TABLE_OF_GROUPS = "confusion_matrix"
 # Name of the group of all records with a value outside the public list.
 _OTHER = "other"
-# Number of arrays of the size of a table of counts: with its noise, and with its intervals.
-_COPIES = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -439,7 +426,7 @@ class _Job:
             exact = count_confusions_of_groups(values, data.codes, data.group, cells)
         counts = permit.release(exact, self.noise)
         is_laplace = isinstance(self.noise, DiscreteLaplaceNoise)
-        return Released(counts, data.n, _variance(self.noise), is_laplace)
+        return Released(counts, data.n, noise_deviation(self.noise) ** 2, is_laplace)
 
     def _quartiles(self, values: Any, data: HeldOut, permit: Permit) -> NDArray[np.float64]:
         """Release the quartiles of the scores.
@@ -580,8 +567,3 @@ def _noise(
     if math.isinf(epsilon):
         return NoNoise()
     return GaussianNoise(euclidean, mu) if mu else DiscreteLaplaceNoise(absolute, epsilon)
-
-
-def _variance(noise: GaussianNoise | DiscreteLaplaceNoise | NoNoise) -> float:
-    """Return the variance of the noise of one count."""
-    return noise_deviation(noise) ** 2
