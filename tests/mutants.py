@@ -152,7 +152,7 @@ MUTANTS = [
     *of(
         "_cli/commands.py",
         "tests/cli/test_places.py",
-        ("run", "check_files(options)", "", "test_a_report_is_never_written_over_a_ledger"),
+        ("run", "check_files(options)", "", "test_a_device_is_not_replaced_by_a_file"),
     ),
     *of(
         "_cli/__init__.py",

@@ -192,9 +192,6 @@ def _add_demo(parser: argparse.ArgumentParser) -> None:
     add = _adder(parser)
     _add_budgets(add, [0.3, 1.0, 3.0, 10.0])
     add("--repeats", "number of splits and fits (default: 5)", type=_count, default=5)
-    folder = Path("dp_halfspace_report")
-    text = f"folder for report.txt (default: ./{folder})"
-    add("--out", text, type=Path, default=folder, metavar="FOLDER")
     add("--version", "print the version", action="version", version=f"dp_halfspace {__version__}")
 
 

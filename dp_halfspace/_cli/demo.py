@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from textwrap import fill
 from typing import Any, TextIO
 
@@ -17,8 +16,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC
 
 import dp_halfspace
-from dp_halfspace._cli.arguments import UserError
-from dp_halfspace._cli.files import REPORT, write_out, write_text
+from dp_halfspace._cli.files import write_out
 from dp_halfspace._html import align_columns
 from dp_halfspace._repeated_fits import fits_not_counted
 from dp_halfspace._silence import IGNORED_WARNINGS
@@ -51,15 +49,8 @@ Scores = dict[str, NDArray[np.float64]]
 
 
 def demo(options: Any, out: TextIO, err: TextIO) -> None:
-    """Fit all models at several budgets, show a table of accuracies, and write it to a file."""
-    folder, budgets = options.out, sorted(set(options.epsilons))
-    try:
-        # The folder is created first, so that no work is lost that cannot be saved.
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise UserError(f"--out: {folder} cannot be used as a folder: {error.strerror}") from error
-    if not os.access(folder, os.W_OK):
-        raise UserError(f"--out: {folder} cannot be written to")
+    """Fit all models at several budgets, and print a table of accuracies."""
+    budgets = sorted(set(options.epsilons))
     X, y = load_breast_cancer(return_X_y=True)
     n_test = len(train_test_split(y, test_size=_TEST_SHARE)[1])
     n_train = len(y) - n_test
@@ -67,9 +58,7 @@ def demo(options: Any, out: TextIO, err: TextIO) -> None:
     title = _TITLE.format(version, n_train, n_test, X.shape[1], n_train**-2.0)
     scores = score_all(X, y, budgets, options.repeats, err)
     table, legend = format_scores(scores, budgets), _LEGEND.format(options.repeats)
-    text = f"{title}\n\n{table}\n\n{fill(advice(scores, budgets), 100)}\n\n{legend}\n"
-    write_text(folder / REPORT, text)
-    write_out(out, f"{text}\nWritten: {folder / REPORT}\n")
+    write_out(out, f"{title}\n\n{table}\n\n{fill(advice(scores, budgets), 100)}\n\n{legend}\n")
 
 
 def score_all(X: Any, y: Any, budgets: list[float], n_repeats: int, err: TextIO) -> Scores:
@@ -78,8 +67,6 @@ def score_all(X: Any, y: Any, budgets: list[float], n_repeats: int, err: TextIO)
     models = {_MAJORITY: DummyClassifier(strategy="most_frequent"), _REFERENCE: linear}
     for name in SHOWN:
         models[name] = getattr(dp_halfspace, name)(classes=[0, 1])
-        if "schema" in models[name].get_params():
-            models[name].set_params(schema=dict.fromkeys(map(str, range(X.shape[1])), "number"))
     scores = {name: np.zeros((len(budgets), n_repeats)) for name in models}
     # The table is public, and small budgets are used on purpose.
     with single_blas_thread(), fits_not_counted(), IGNORED_WARNINGS:
