@@ -15,14 +15,15 @@ import re
 from collections.abc import Sequence
 from datetime import datetime, timezone
 from html import escape
-from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 import numpy as np
+import sklearn
 from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
+import dp_halfspace
 from dp_halfspace._html import page, printable, table
 from dp_halfspace.estimators._outlook import Outlook
 from dp_halfspace.estimators.base import PrivateClassifier
@@ -43,7 +44,6 @@ _MOST_CURVES = 24
 _LEAST_EXPLAINED = 0.3
 # Mark of a coefficient whose sign the noise may have decided.
 _UNSURE = " (?)"
-_PACKAGES = ("dp-halfspace", "numpy", "scipy", "scikit-learn", "pandas")
 
 
 def model_card(
@@ -397,13 +397,13 @@ def _explained_note(display: EffectsDisplay) -> str:
 
 
 def _made_by() -> str:
-    rows = [("Python", platform.python_version())]
-    for name in _PACKAGES:
-        try:
-            rows.append((name, version(name)))
-        except PackageNotFoundError:
-            rows.append((name, "unknown"))
-    return table(*rows, ("Date", datetime.now(timezone.utc).strftime("%Y-%m-%d")))
+    return table(
+        ("Python", platform.python_version()),
+        ("dp_halfspace", dp_halfspace.__version__),
+        ("numpy", np.__version__),
+        ("scikit-learn", sklearn.__version__),
+        ("Date", datetime.now(timezone.utc).strftime("%Y-%m-%d")),
+    )
 
 
 def private_part(estimator: Any) -> tuple[Any, list[str]]:
