@@ -4027,12 +4027,6 @@ MUTANTS = [
             "test_log_losses_are_clipped_record_by_record",
         ),
         (
-            "probabilities_of_all",
-            "np.nan_to_num(found[:, np.argsort(np.asarray(model.classes_))])",
-            "found[:, np.argsort(np.asarray(model.classes_))]",
-            "test_a_score_that_is_no_number_is_zero",
-        ),
-        (
             "scores_of",
             "np.nan_to_num(scores if is_sorted else -scores)",
             "scores if is_sorted else -scores",

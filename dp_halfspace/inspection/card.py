@@ -15,6 +15,7 @@ import re
 from collections.abc import Sequence
 from datetime import datetime, timezone
 from html import escape
+from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 import numpy as np
@@ -23,7 +24,6 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
-import dp_halfspace
 from dp_halfspace._html import page, printable, table
 from dp_halfspace.estimators._outlook import Outlook
 from dp_halfspace.estimators.base import PrivateClassifier
@@ -397,9 +397,13 @@ def _explained_note(display: EffectsDisplay) -> str:
 
 
 def _made_by() -> str:
+    try:
+        own = version("dp-halfspace")
+    except PackageNotFoundError:
+        own = "unknown"
     return table(
         ("Python", platform.python_version()),
-        ("dp_halfspace", dp_halfspace.__version__),
+        ("dp-halfspace", own),
         ("numpy", np.__version__),
         ("scikit-learn", sklearn.__version__),
         ("Date", datetime.now(timezone.utc).strftime("%Y-%m-%d")),
