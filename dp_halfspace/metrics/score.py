@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dp_halfspace._budget import BUDGET, opened_ledger, warn_of_weak_budget
-from dp_halfspace._memory import OutOfMemory, shortages_dropped
+from dp_halfspace._memory import NUMBER_BYTES, OutOfMemory, refuse_beyond_memory, shortages_dropped
 from dp_halfspace._params import check_values, resolved_delta
 from dp_halfspace._sklearn_compat import StrOptions
 from dp_halfspace.data.chunks import Chunks, sum_over_chunks
@@ -337,6 +337,13 @@ def private_score(
             group = _groups_of(by, by_values, data, metrics)
             # The group of all other values follows the public values.
             data = replace(data, group=group, n_groups=len(by_values or ()) + 1)
+        if by is not None or _TABLE_OF_GROUPS in metrics:
+            n_counts = data.n_groups * len(data.classes) ** 2
+            refuse_beyond_memory(
+                _COPIES * NUMBER_BYTES * n_counts,
+                f"a table of {n_counts} noisy counts, of all pairs of classes,",
+                "choose another metric, or fewer groups",
+            )
         epsilon, delta = float(epsilon), resolved_delta(delta, data.n)
         if groups is not None and delta == 0 and math.isfinite(epsilon):
             raise ValueError(
@@ -387,6 +394,8 @@ _CONSTRAINTS = {"metric": [StrOptions(set(METRICS))], **BUDGET}
 _TABLE_OF_GROUPS = "confusion_matrix"
 # Name of the group of all records with a value outside the public list.
 _OTHER = "other"
+# Number of arrays of the size of a table of counts: with its noise, and with its intervals.
+_COPIES = 10
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,6 +16,7 @@ from sklearn.base import clone
 from sklearn.model_selection import ParameterGrid
 
 from dp_halfspace._budget import BUDGET, opened_ledger, warn_of_calls_around, warn_of_weak_budget
+from dp_halfspace._memory import NUMBER_BYTES, refuse_beyond_memory
 from dp_halfspace._params import fit_context, require, resolved_delta
 from dp_halfspace._pipelines import library_of
 from dp_halfspace._repeated_fits import warn_of_repeated_fits
@@ -318,6 +319,7 @@ class PrivateSearchCV(WrappingClassifier):
     def _planner(self, X: Any, y: ArrayLike) -> tuple[list[_Params], _PlanWith]:
         """Validate the data; return the grid, and its plan and record as a function of epsilon."""
         grid = self._grid()
+        self._check_size(X, len(grid))
         with IGNORED_WARNINGS:
             first = self._candidate({}).plan(X, y)
             facts = dict(first.public)
@@ -364,6 +366,18 @@ class PrivateSearchCV(WrappingClassifier):
             return plan, record
 
         return grid, plan_with
+
+    def _check_size(self, X: Any, n_candidates: int) -> None:
+        """Refuse models that would not fit into memory together."""
+        if self.selection == "random_stopping" or getattr(X, "ndim", 0) != 2:
+            return
+        classes = self.estimator.classes
+        n_outputs = 1 if classes is None or len(classes) == 2 else len(classes)
+        refuse_beyond_memory(
+            NUMBER_BYTES * n_candidates * n_outputs * X.shape[1],
+            f"a search that keeps {n_candidates} models until one is chosen",
+            "use fewer candidates, or selection='random_stopping'",
+        )
 
     def _grid(self) -> list[_Params]:
         """List the candidates; public."""
