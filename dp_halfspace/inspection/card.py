@@ -19,7 +19,6 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 import numpy as np
-import sklearn
 from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
@@ -44,6 +43,7 @@ _MOST_CURVES = 24
 _LEAST_EXPLAINED = 0.3
 # Mark of a coefficient whose sign the noise may have decided.
 _UNSURE = " (?)"
+_PACKAGES = ("dp-halfspace", "numpy", "scipy", "scikit-learn", "pandas")
 
 
 def model_card(
@@ -397,17 +397,13 @@ def _explained_note(display: EffectsDisplay) -> str:
 
 
 def _made_by() -> str:
-    try:
-        own = version("dp-halfspace")
-    except PackageNotFoundError:
-        own = "unknown"
-    return table(
-        ("Python", platform.python_version()),
-        ("dp-halfspace", own),
-        ("numpy", np.__version__),
-        ("scikit-learn", sklearn.__version__),
-        ("Date", datetime.now(timezone.utc).strftime("%Y-%m-%d")),
-    )
+    rows = [("Python", platform.python_version())]
+    for name in _PACKAGES:
+        try:
+            rows.append((name, version(name)))
+        except PackageNotFoundError:
+            rows.append((name, "unknown"))
+    return table(*rows, ("Date", datetime.now(timezone.utc).strftime("%Y-%m-%d")))
 
 
 def private_part(estimator: Any) -> tuple[Any, list[str]]:

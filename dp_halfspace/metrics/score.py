@@ -18,12 +18,7 @@ from dp_halfspace._memory import NUMBER_BYTES, OutOfMemory, refuse_beyond_memory
 from dp_halfspace._params import check_values, resolved_delta
 from dp_halfspace._sklearn_compat import StrOptions
 from dp_halfspace.data.chunks import Chunks, sum_over_chunks
-from dp_halfspace.metrics._held_out import (
-    HeldOut,
-    group_codes,
-    held_out,
-    known_classes,
-)
+from dp_halfspace.metrics._held_out import HeldOut, group_codes, held_out, known_classes
 from dp_halfspace.metrics._intervals import (
     OUT_OF_NOISE,
     Estimate,
@@ -506,12 +501,7 @@ def _groups_of(
 
 
 def _jobs(
-    metrics: Sequence[str],
-    model: Any,
-    *,
-    n: int,
-    epsilon: float,
-    delta: float,
+    metrics: Sequence[str], model: Any, *, n: int, epsilon: float, delta: float
 ) -> list[_Job]:
     """Divide a budget in equal parts of mu^2, less quartiles, or of epsilon (pure DP)."""
     tables: dict[Any, list[str]] = {}
