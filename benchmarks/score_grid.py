@@ -28,6 +28,7 @@ from scipy.stats import norm
 
 from dp_halfspace.metrics import METRICS, _intervals, _tallies, score
 from dp_halfspace.metrics._intervals import Estimate, Released, within_range
+from dp_halfspace.privacy.mechanisms import noise_deviation
 from dp_halfspace.privacy.noise import DiscreteLaplaceNoise
 from dp_halfspace.privacy.profiles import gdp_mu
 
@@ -196,7 +197,7 @@ def released(
     """Add the noise of a call to counts of n records, one release for every run."""
     mu = gdp_mu(epsilon, delta) if delta and math.isfinite(epsilon) else 0.0
     noise = score._noise(METRICS[metric], epsilon, mu)
-    deviation = math.sqrt(score._variance(noise))
+    deviation = noise_deviation(noise)
     is_laplace = isinstance(noise, DiscreteLaplaceNoise)
     if isinstance(noise, DiscreteLaplaceNoise):
         ended = -math.expm1(-noise.epsilon / noise.sensitivity)

@@ -7,7 +7,6 @@ import math
 import os
 from collections.abc import Callable, Iterable
 from functools import lru_cache
-from html import escape
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any
 
@@ -123,18 +122,6 @@ class SharedLedger(BaseEstimator):
         other: Self = copy.copy(self)
         other.epsilon = epsilon
         return other
-
-    def _repr_html_inner(self) -> str:
-        """Show the budget below what scikit-learn shows of an estimator."""
-        spent = getattr(self, "privacy_", None)
-        text = "Nothing has been spent yet." if spent is None else f"Spent: {spent}"
-        return f"{super()._repr_html_inner()}<p>{escape(text)}</p>"
-
-    def _repr_mimebundle_(self, **kwargs: Any) -> dict[str, str]:
-        bundle = dict(super()._repr_mimebundle_(**kwargs))
-        if "text/html" in bundle:
-            bundle["text/html"] = self._repr_html_inner()
-        return bundle
 
     def __sklearn_clone__(self) -> Any:
         twin = BaseEstimator.__sklearn_clone__(self)

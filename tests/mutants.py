@@ -152,7 +152,7 @@ MUTANTS = [
     *of(
         "_cli/commands.py",
         "tests/cli/test_places.py",
-        ("run", "check_files(options)", "", "test_a_report_is_never_written_over_a_ledger"),
+        ("run", "check_files(options)", "", "test_a_device_is_not_replaced_by_a_file"),
     ),
     *of(
         "_cli/__init__.py",
@@ -3994,16 +3994,10 @@ MUTANTS = [
             "test_log_losses_are_clipped_record_by_record",
         ),
         (
-            "log_losses_of",
-            "np.nan_to_num(probabilities, nan=0.0)",
-            "probabilities",
+            "probabilities_of_all",
+            "np.nan_to_num(found[:, np.argsort(np.asarray(model.classes_))])",
+            "found[:, np.argsort(np.asarray(model.classes_))]",
             "test_log_losses_are_clipped_record_by_record",
-        ),
-        (
-            "scores_of",
-            "np.nan_to_num(_probabilities(model, X, codes, classes)[:, 1])",
-            "_probabilities(model, X, codes, classes)[:, 1]",
-            "test_a_score_that_is_no_number_is_zero",
         ),
         (
             "scores_of",
@@ -4018,7 +4012,7 @@ MUTANTS = [
             "test_classes_of_a_model_may_be_in_any_order",
         ),
         (
-            "_probabilities",
+            "probabilities_of_all",
             "[:, np.argsort(np.asarray(model.classes_))]",
             "",
             "test_classes_of_a_model_may_be_in_any_order",

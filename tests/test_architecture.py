@@ -347,7 +347,7 @@ for package in ("audit", "inspection", "metrics", "model_selection", "optim", "p
     module = getattr(dp_halfspace, package)
     assert all(getattr(module, name) is not None for name in module.__all__)
 X = [[float(i % 7), float(i % 3)] for i in range(60)]
-model = dp_halfspace.AdaptiveMarginClassifier(classes=[0, 1])
+model = dp_halfspace.AdaptiveMarginClassifier(epsilon=20.0, classes=[0, 1])
 with warnings.catch_warnings(record=True) as said:
     warnings.simplefilter("always")
     model.fit(X, [0, 1, 1] * 20).predict(X)

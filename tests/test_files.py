@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 
 from dp_halfspace import AdaptiveMarginClassifier, PrivacyLedger
-from dp_halfspace._cli import demo, main
+from dp_halfspace._cli import main
 from dp_halfspace._files import write_text_whole, write_whole
 from dp_halfspace.inspection import model_card
 from tests.conftest import separated
@@ -87,25 +87,6 @@ def test_a_full_disk_leaves_what_an_earlier_command_has_written(folder, capsys, 
     assert main(words) == 0
     assert path.read_bytes() != OLD.encode()
     assert sorted(os.listdir()) == before
-
-
-def test_a_full_disk_leaves_the_files_of_an_earlier_demonstration(tmp_path, capsys, monkeypatch):
-    names = ("majority class", "LinearSVC, without privacy", "A")
-    scores = {name: np.full((4, 1), 0.5) for name in names}
-    scores["LinearSVC, without privacy"] += 0.4
-    scores["A"] += 0.3
-    monkeypatch.setattr(demo, "score_all", lambda *_: scores)
-    with full_disk():
-        assert main(["--out", str(tmp_path)]) == 2
-    assert "cannot write" in capsys.readouterr().err
-    assert not os.listdir(tmp_path)
-    assert main(["--out", str(tmp_path)]) == 0
-    written = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
-    assert sorted(written) == ["accuracy.png", "report.txt"]
-    scores["A"] -= 0.1
-    with full_disk():
-        assert main(["--out", str(tmp_path)]) == 2
-    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == written
 
 
 def interrupted(path):

@@ -192,9 +192,6 @@ def _add_demo(parser: argparse.ArgumentParser) -> None:
     add = _adder(parser)
     _add_budgets(add, [0.3, 1.0, 3.0, 10.0])
     add("--repeats", "number of splits and fits (default: 5)", type=_count, default=5)
-    folder = Path("dp_halfspace_report")
-    text = f"folder for report.txt and accuracy.png (default: ./{folder})"
-    add("--out", text, type=Path, default=folder, metavar="FOLDER")
     add("--version", "print the version", action="version", version=f"dp_halfspace {__version__}")
 
 
@@ -216,7 +213,7 @@ def _add_plan(parser: argparse.ArgumentParser) -> None:
 
 def _add_fit(parser: argparse.ArgumentParser) -> None:
     add = _adder(parser)
-    _add_table(parser, "CSV (also .gz, .bz2, .xz), Parquet or Excel file")
+    _add_table(parser, "CSV, Parquet or Excel file")
     add("--target", _LABELS, metavar="COLUMN", required=True)
     add("--schema", "JSON with PUBLIC facts about columns, see below", **_FILE)
     text = "label set, such as no,yes (default: that of the schema, or the labels in the table)"
@@ -256,7 +253,7 @@ def _add_schema(parser: argparse.ArgumentParser) -> None:
 
 def _add_split(parser: argparse.ArgumentParser) -> None:
     add = _adder(parser)
-    _add_table(parser, "CSV (also .gz, .bz2, .xz)")
+    _add_table(parser, "CSV file")
     add("--train", "file for the rows of the fit", required=True, **_FILE)
     add("--test", "file for the held-out rows", required=True, **_FILE)
     add("--share", "share of held-out rows (default: 0.3)", type=_fraction, default=0.3)

@@ -20,7 +20,6 @@ from dp_halfspace._cli.demo import demo
 from dp_halfspace._cli.files import (
     check_files,
     note,
-    save_model,
     write_out,
     write_text,
     write_whole,
@@ -140,7 +139,8 @@ def fit(options: Any, out: TextIO, err: TextIO) -> None:
                 return
             model.fit(table.rows, table.y, groups=table.groups)
         # The path of a ledger is private, and the file of a model may be published.
-        save_model(model.set_params(ledger=None), options.save)
+        model.set_params(ledger=None)
+        write_whole(options.save, lambda place: joblib.dump(model, place))
     paths = f"Model:     {printable(options.save)}\n"
     with _failures_end_with(lambda: f"; the model is in {options.save}"):
         if options.card is not None:
@@ -190,8 +190,6 @@ def _preview(model: Any, table: TrainingTable, groups: str | None) -> tuple[str,
 def card(options: Any, out: TextIO, err: TextIO) -> None:
     """Write the card of a saved model."""
     model = _load(options.model, err)
-    if options.ledger is not None and not options.ledger.exists():
-        raise UserError(f"there is no ledger at {options.ledger}")
     ledger = None if options.ledger is None else _opened(options.ledger)
     scores = [] if options.scores is None else _read_scores(options.scores)
     stated = ("purpose", "population", "limits", "contact", "groups")

@@ -13,15 +13,11 @@ from itertools import combinations
 from pathlib import Path
 from typing import Any, TextIO
 
-import joblib
-
 from dp_halfspace import _files
 from dp_halfspace._cli.arguments import UserError
 from dp_halfspace._html import printable
 from dp_halfspace.ledger.store import COMPANIONS, belongs_to_ledger
 
-REPORT = "report.txt"
-PICTURE = "accuracy.png"
 # What stands for each file that a command reads, and that it writes.
 _READ = {
     **{"model": "MODEL", "table": "TABLE"},
@@ -33,8 +29,6 @@ _WRITTEN = {name: f"--{name}" for name in ("save", "card", "out", "train", "test
 def check_files(options: Any) -> None:
     """Refuse to overwrite a file that is in use, before anything is read or charged."""
     read, written = _files_of(options, _READ), _files_of(options, _WRITTEN)
-    if not options.command:
-        written = [(f"--out (its {name})", options.out / name) for name in (REPORT, PICTURE)]
     pairs = [*combinations(written, 2), *((one, other) for one in written for other in read)]
     for (option, path), (other, place) in pairs:
         if _is_same(path, place):
@@ -50,20 +44,13 @@ def check_files(options: Any) -> None:
                 f"{option}: {path} is a file of a privacy ledger, which is never overwritten; "
                 "choose another file"
             )
-        # The folder of the demonstration is created if it is missing.
-        if options.command:
-            _check_target(path, option)
+        _check_target(path, option)
 
 
 def _files_of(options: Any, names: dict[str, str]) -> list[tuple[str, Path]]:
     """Return the files of some options, each with what stands for it."""
-    given = [(text, getattr(options, name, None)) for name, text in names.items()]
-    return [
-        (text, path)
-        for text, paths in given
-        for path in (paths if isinstance(paths, list) else [paths])
-        if path is not None
-    ]
+    given = ((text, getattr(options, name, None)) for name, text in names.items())
+    return [(text, path) for text, path in given if path is not None]
 
 
 def _is_same(one: Path, other: Path) -> bool:
@@ -100,11 +87,6 @@ def write_whole(path: Path, write: Callable[[Path], Any]) -> None:
 def write_text(path: Path, text: str) -> None:
     """Write a text file completely or not at all, in the same encoding on every system."""
     write_whole(path, lambda new: new.write_text(text, encoding="utf-8"))
-
-
-def save_model(model: Any, path: Path) -> None:
-    """Save a model by joblib, completely or not at all."""
-    write_whole(path, lambda place: joblib.dump(model, place))
 
 
 def write_out(stream: TextIO, text: str) -> None:

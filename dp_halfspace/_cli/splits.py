@@ -19,11 +19,9 @@ from dp_halfspace._cli.arguments import UserError
 from dp_halfspace._cli.files import note, write_out, write_whole
 from dp_halfspace._cli.tables import (
     EXCEL,
-    OPENERS,
     PARQUET,
     is_row,
     labels_of,
-    open_text,
     read_table,
     readable,
 )
@@ -36,7 +34,7 @@ def split(options: Any, out: TextIO, err: TextIO) -> None:
     if options.table.suffix.lower() in endings:
         raise UserError(f"{options.table} is no CSV: save it as CSV to divide its rows")
     for name, path in (("--train", options.train), ("--test", options.test)):
-        if path.suffix.lower() in (*endings, *OPENERS):
+        if path.suffix.lower() in endings:
             raise UserError(f"{name}: {path} must be a CSV, as TABLE is")
     roles = [] if groups is None else [groups]
     table = read_table(options, roles, roles)
@@ -75,7 +73,7 @@ def held_out_units(count: int, share: float, seed: int) -> NDArray[np.bool_]:
 
 def _copy(options: Any, chosen: NDArray[np.bool_], path: Path) -> None:
     """Write what is above the rows, and the chosen rows, as they are."""
-    with readable(options.table), open_text(options.table, options.encoding) as file:
+    with readable(options.table), options.table.open(encoding=options.encoding, newline="") as file:
         lines = [line for line in file if is_row(line)]
     n_above = len(lines) - len(chosen)
     kept = [*lines[:n_above], *compress(lines[n_above:], chosen)]

@@ -6,13 +6,9 @@ or a line, never a cell.
 
 from __future__ import annotations
 
-import bz2
 import csv
-import gzip
-import lzma
 import re
 import sys
-import zlib
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
@@ -41,13 +37,11 @@ _MOST_CHARACTERS = 2**31 - 1
 _MOST_CLASSES = 100
 _LONGEST_LABEL = 1000
 _FIELD_SEPARATORS = ",;\t|"
-_STATED_SEPARATOR = re.compile(r'"?sep=(.)"?', re.IGNORECASE)
 # A string with any other character is read by itself.
 _NOT_PLAIN = re.compile(r"[^0-9.eE+\-\n]")
 _WHOLE_LABEL = re.compile(r"([+-]?[0-9]+)\.0+")
 EXCEL = (".xlsx", ".xlsm", ".xls", ".ods")
 PARQUET = ".parquet"
-OPENERS: dict[str, Callable[..., Any]] = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
 
 
 @contextmanager
@@ -63,7 +57,7 @@ def readable(path: Path) -> Iterator[None]:
         ) from error
     except LookupError as error:
         raise UserError("--encoding: there is no such encoding; try cp1252") from error
-    except (OSError, EOFError, zlib.error, lzma.LZMAError, ValueError) as error:
+    except (OSError, ValueError) as error:
         reason = (
             getattr(error, "strerror", None) or "it is damaged, or its name has the wrong ending"
         )
@@ -107,16 +101,12 @@ def _read_csv(
     # A quote must not change how long a cell may be. The limit belongs to the process and is
     # public.
     csv.field_size_limit(_MOST_CHARACTERS)
-    with open_text(options.table, options.encoding) as file:
+    with options.table.open(encoding=options.encoding, newline="") as file:
         lines = ((number, line) for number, line in enumerate(file, 1) if is_row(line))
         number, header = next(lines, (0, ""))
-        # A line ``sep=;`` in front of the header, which Excel reads, states the separator.
-        stated = _STATED_SEPARATOR.fullmatch(header.strip("\r\n"))
-        if stated:
-            number, header = next(lines, (0, ""))
         if not number:
             raise UserError(f"{options.table} is empty")
-        separator = stated[1] if stated else _separator(header, wanted)
+        separator = _separator(header, wanted)
         # In a file with commas as separators, a quoted 1,5 is 1.5 and 1,234 is 1234.
         decimal = options.decimal or (None if separator == "," else "either")
         split = _splitter(options.table, separator)
@@ -176,14 +166,6 @@ def _splitter(path: Path, separator: str) -> Callable[..., list[str]]:
         return row
 
     return split
-
-
-@contextmanager
-def open_text(path: Path, encoding: str) -> Iterator[Any]:
-    """Open a file that may be compressed, with its line ends as they are."""
-    opener = OPENERS.get(path.suffix.lower(), open)
-    with opener(path, "rt", encoding=encoding, newline="") as file:
-        yield file
 
 
 def _separator(header: str, wanted: Sequence[str]) -> str:

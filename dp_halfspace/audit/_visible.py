@@ -163,10 +163,6 @@ def _parts_of_code(value: Any) -> Iterator[Any]:
             yield from (value.__func__, value.__self__)
         case functools.partial():
             yield from (value.func, value.args, value.keywords)
-        case property():
-            yield from (value.fget, value.fset, value.fdel)
-        case staticmethod() | classmethod():
-            yield value.__func__
         case weakref.ref():
             yield value()
         case BaseException():

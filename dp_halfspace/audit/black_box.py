@@ -274,14 +274,14 @@ def _read_claim(
 ) -> tuple[float, float, float]:
     """Return the claimed epsilon, delta and mu."""
     params = model.get_params()
-    if claim is None and record is None and "epsilon" not in params:
-        raise ValueError("claim must be given: the estimator has no epsilon and no record")
     if claim is not None:
         epsilon, delta = claim
     elif record is not None:
         epsilon, delta = record.epsilon, record.delta
-    else:
+    elif "epsilon" in params:
         epsilon, delta = params["epsilon"], params.get("delta", 0.0)
+    else:
+        raise ValueError("claim must be given: the estimator has no epsilon and no record")
     mu = 2.0 * float(ndtri(expit(epsilon))) if delta == 0 else math.inf
     if claim is None and record is not None:
         counts = single_runs(record.events).items()

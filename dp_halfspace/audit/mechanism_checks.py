@@ -226,9 +226,7 @@ def epsilon_of(mechanisms: Sequence[Any], delta: float) -> float:
         return largest if mu == 0.0 else math.inf
     if delta_at(mu, losses, 0.0) <= delta:
         return 0.0
-    high = 1.0
-    while delta_at(mu, losses, high) > delta:
-        high *= 2.0
-        if high > _INFINITE_EPSILON:
-            return math.inf
-    return float(brentq(lambda at: delta_at(mu, losses, at) - delta, 0.0, high, xtol=1e-12))
+    if delta_at(mu, losses, _INFINITE_EPSILON) > delta:
+        return math.inf
+    ends = 0.0, _INFINITE_EPSILON
+    return float(brentq(lambda at: delta_at(mu, losses, at) - delta, *ends, xtol=1e-12))

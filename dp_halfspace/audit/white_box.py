@@ -232,9 +232,10 @@ def _conclude(histories: Sequence[History]) -> ReplayResult:
     """Return the observations that contradict the charge."""
     findings = [text for history in histories for text in history.findings]
     releases = [
-        ReplayedRelease(history.number, *compared)
+        ReplayedRelease(history.number, type(mechanism).__name__, size, sensitivity)
         for history in histories
-        for compared in history.compare_releases()
+        for mechanism, size, sensitivity in history.compare_releases()
+        if not math.isnan(size)
     ]
     for release in releases:
         if release.ratio > 1.0:
@@ -255,7 +256,7 @@ def _conclude(histories: Sequence[History]) -> ReplayResult:
     epsilon, delta, recomposed = math.nan, math.nan, math.nan
     if record is not None:
         epsilon, delta = record.epsilon, record.delta
-        recomposed = max(_recompose(history.mechanisms(), record) for history in histories)
+        recomposed = max(_recompose(history.compare_releases(), record) for history in histories)
         if recomposed > epsilon * (1.0 + _COMPOSITION_SLACK):
             findings.append(
                 f"releases cost epsilon={recomposed:.6g}, but the charge is {epsilon:.6g}"
@@ -263,8 +264,12 @@ def _conclude(histories: Sequence[History]) -> ReplayResult:
     return ReplayResult(tuple(releases), epsilon, delta, recomposed, level, tuple(findings))
 
 
-def _recompose(mechanisms: list[tuple[Any, bool]], record: PrivacyRecord) -> float:
-    """Compose the releases that differ; for a random number of runs, those of the costliest run."""
+def _recompose(compared: list[tuple[Any, float, float]], record: PrivacyRecord) -> float:
+    """Compose the releases that differ; for a random number of runs, those of the costliest run.
+
+    Equal exact values cost nothing, except for linear terms, which are not released.
+    """
+    mechanisms = [(each, isinstance(each, LINEAR_TERMS) or size != 0) for each, size, _ in compared]
     selections = [event for event in record.events if isinstance(event, RandomStopping)]
     is_stopped = dict(record.public).get("selection") == "random_stopping"
     if not selections and not is_stopped:
@@ -516,32 +521,19 @@ class History:
             return np.ravel(gap) / max(float(np.abs(value).max()), 1e-300)
         raise outcome.error or _OtherPlanError(_OTHER_COUNT)
 
-    def compare_releases(self) -> list[tuple[str, float, float]]:
+    def compare_releases(self) -> list[tuple[Any, float, float]]:
         """Return mechanism, distance and sensitivity of the releases of both data sets.
 
         For linear terms that were solved for, it is the smallest distance within the error of the
-        solver.
+        solver; NaN if the values cannot be compared.
         """
         found = []
         for i, (entry, other) in enumerate(zip(self.entries, self.others, strict=False)):
-            if i in self.unsolved:
-                continue
             size, sensitivity = distance(entry.mechanism, entry.value, other)
             if isinstance(entry.mechanism, LINEAR_TERMS):
                 size *= 1.0 - _SOLVER_ERROR
-            found.append((type(entry.mechanism).__name__, size, sensitivity))
+            found.append((entry.mechanism, math.nan if i in self.unsolved else size, sensitivity))
         return found
-
-    def mechanisms(self) -> list[tuple[Any, bool]]:
-        """Return all mechanisms, and whether their exact values differ: equal ones cost nothing."""
-        return [
-            (
-                entry.mechanism,
-                isinstance(entry.mechanism, LINEAR_TERMS)
-                or distance(entry.mechanism, entry.value, other)[0] > 0.0,
-            )
-            for entry, other in zip(self.entries, self.others, strict=False)
-        ]
 
 
 def _solve(

@@ -105,10 +105,8 @@ def _invert(
 
 def _limit(sampling: Any, noise: Any, released: Released) -> Any:
     """Return the limit of a statistic from the variances of its sampling and of its noise terms."""
-    variance, limit = (
-        np.maximum(sampling, 0.0) + noise.sum(axis=-1) + _SMALLEST_VARIANCE,
-        released.limit,
-    )
+    limit = released.limit
+    variance = np.maximum(sampling, 0.0) + noise.sum(axis=-1) + _SMALLEST_VARIANCE
     if released.is_laplace:
         # The quantile of one Laplace variable, if there is nothing else.
         tail = -np.log(2.0 * ndtr(-limit)) / math.sqrt(2.0) - limit

@@ -88,7 +88,8 @@ def probabilities_of_all(
     model: Any, X: Any, codes: NDArray[np.intp], classes: NDArray[Any]
 ) -> NDArray[np.float64]:
     """Return the probabilities of the sorted classes; NaN counts as zero."""
-    return np.nan_to_num(_probabilities(model, X, codes, classes))
+    found = _numbers(model, "predict_proba", X, (len(codes), len(classes)))
+    return np.nan_to_num(found[:, np.argsort(np.asarray(model.classes_))])
 
 
 def predicted_classes(
@@ -103,10 +104,8 @@ def scores_of(
 ) -> NDArray[np.float64]:
     """Return the score of each record for the second class: a probability, if there is one."""
     if hasattr(model, "predict_proba"):
-        return np.nan_to_num(_probabilities(model, X, codes, classes)[:, 1])
-    scores = _numbers(
-        _answers_in_shape(model, "decision_function", X, codes.shape), "decision_function"
-    )
+        return probabilities_of_all(model, X, codes, classes)[:, 1]
+    scores = _numbers(model, "decision_function", X, codes.shape)
     # A positive score is one for the second class of the model, which need not be sorted.
     is_sorted = np.argsort(np.asarray(model.classes_))[1] == 1
     return np.nan_to_num(scores if is_sorted else -scores)
@@ -116,22 +115,12 @@ def log_losses_of(
     model: Any, X: Any, codes: NDArray[np.intp], classes: NDArray[Any]
 ) -> NDArray[np.int64]:
     """Return minus the logarithm of the probability of the truth, in `LARGEST_LOG_LOSS`/SCALE."""
-    probabilities = _probabilities(model, X, codes, classes)[np.arange(len(codes)), codes]
+    chances = chances_of_truth(model, X, codes, classes)
     # Below the smallest of these, and for NaN, the loss is the largest one.
-    probabilities = np.clip(
-        np.nan_to_num(probabilities, nan=0.0), 0.5 * np.exp(-LARGEST_LOG_LOSS), 1.0
-    )
-    loss = -np.log(probabilities) / LARGEST_LOG_LOSS
+    chances = np.clip(chances, 0.5 * np.exp(-LARGEST_LOG_LOSS), 1.0)
+    loss = -np.log(chances) / LARGEST_LOG_LOSS
     whole: NDArray[np.int64] = np.rint(SCALE * np.clip(loss, 0.0, 1.0)).astype(np.int64)
     return whole
-
-
-def _probabilities(
-    model: Any, X: Any, codes: NDArray[np.intp], classes: NDArray[Any]
-) -> NDArray[np.float64]:
-    """Return probabilities in the order of the sorted classes."""
-    answers = _answers_in_shape(model, "predict_proba", X, (len(codes), len(classes)))
-    return _numbers(answers, "predict_proba")[:, np.argsort(np.asarray(model.classes_))]
 
 
 def _answers_in_shape(model: Any, method: str, X: Any, shape: tuple[int, ...]) -> NDArray[Any]:
@@ -147,8 +136,9 @@ def _answers_in_shape(model: Any, method: str, X: Any, shape: tuple[int, ...]) -
     return answers
 
 
-def _numbers(answers: NDArray[Any], method: str) -> NDArray[np.float64]:
+def _numbers(model: Any, method: str, X: Any, shape: tuple[int, ...]) -> NDArray[np.float64]:
     """Return outputs as floats; an exception would quote the value that is not a number."""
+    answers = _answers_in_shape(model, method, X, shape)
     with suppress(TypeError, ValueError, OverflowError):
         return np.array(answers, dtype=np.float64)
     raise ValueError(f"model.{method} must return real numbers")

@@ -18,12 +18,7 @@ from dp_halfspace._memory import NUMBER_BYTES, OutOfMemory, refuse_beyond_memory
 from dp_halfspace._params import check_values, resolved_delta
 from dp_halfspace._sklearn_compat import StrOptions
 from dp_halfspace.data.chunks import Chunks, sum_over_chunks
-from dp_halfspace.metrics._held_out import (
-    HeldOut,
-    group_codes,
-    held_out,
-    known_classes,
-)
+from dp_halfspace.metrics._held_out import HeldOut, group_codes, held_out, known_classes
 from dp_halfspace.metrics._intervals import (
     OUT_OF_NOISE,
     Estimate,
@@ -170,18 +165,18 @@ class PrivateScore:
         expected = {each.name for each in fields(cls)}
         if set(data) != expected or data["metric"] not in METRICS:
             raise ValueError(f"a score has a known metric, and the fields {sorted(expected)}")
-        low, high = (_to_numbers(end) for end in data["interval"])
+        low, high = map(_to_numbers, data["interval"])
         share, groups, confusion = data["majority"], data["groups"], data["confusion"]
-        found = cls(
-            data["metric"],
-            _to_numbers(data["value"]),
-            (low, high),
-            PrivacyRecord.from_dict(data["privacy_"]),
-            np.asarray(data["classes"]),
-            None if share is None else (float(share[0]), float(share[1]), float(share[2])),
-            None if groups is None else tuple(groups),
-            None if confusion is None else _to_numbers(confusion),
-        )
+        parts = {
+            "value": _to_numbers(data["value"]),
+            "interval": (low, high),
+            "privacy_": PrivacyRecord.from_dict(data["privacy_"]),
+            "classes": np.asarray(data["classes"]),
+            "majority": share and tuple(map(float, share)),
+            "groups": groups and tuple(groups),
+            "confusion": confusion and _to_numbers(confusion),
+        }
+        found = cls(**{**data, **parts})
         if found.classes.ndim != 1 or not found.rows():
             raise ValueError("a score has a list of classes, and a number")
         return found
@@ -323,12 +318,8 @@ def private_score(
     """
     # Whether a number under- or overflows is private.
     with shortages_dropped(), np.errstate(all="ignore"):
-        budget = {
-            "epsilon": epsilon,
-            "delta": delta,
-            "random_state": random_state,
-            "ledger": ledger,
-        }
+        budget: dict[str, Any] = {"epsilon": epsilon, "delta": delta, "ledger": ledger}
+        budget["random_state"] = random_state
         metrics = [metric] if isinstance(metric, str) else list(metric)
         metrics = [ALIASES.get(name, name) if isinstance(name, str) else name for name in metrics]
         metric = metrics[0] if isinstance(metric, str) else metrics
@@ -439,7 +430,7 @@ class _Job:
             exact = count_confusions_of_groups(values, data.codes, data.group, cells)
         counts = permit.release(exact, self.noise)
         is_laplace = isinstance(self.noise, DiscreteLaplaceNoise)
-        return Released(counts, data.n, _variance(self.noise), is_laplace)
+        return Released(counts, data.n, noise_deviation(self.noise) ** 2, is_laplace)
 
     def _quartiles(self, values: Any, data: HeldOut, permit: Permit) -> NDArray[np.float64]:
         """Release the quartiles of the scores.
@@ -510,12 +501,7 @@ def _groups_of(
 
 
 def _jobs(
-    metrics: Sequence[str],
-    model: Any,
-    *,
-    n: int,
-    epsilon: float,
-    delta: float,
+    metrics: Sequence[str], model: Any, *, n: int, epsilon: float, delta: float
 ) -> list[_Job]:
     """Divide a budget in equal parts of mu^2, less quartiles, or of epsilon (pure DP)."""
     tables: dict[Any, list[str]] = {}
@@ -580,8 +566,3 @@ def _noise(
     if math.isinf(epsilon):
         return NoNoise()
     return GaussianNoise(euclidean, mu) if mu else DiscreteLaplaceNoise(absolute, epsilon)
-
-
-def _variance(noise: GaussianNoise | DiscreteLaplaceNoise | NoNoise) -> float:
-    """Return the variance of the noise of one count."""
-    return noise_deviation(noise) ** 2

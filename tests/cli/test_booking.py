@@ -11,7 +11,7 @@ import pandas
 import pytest
 
 from dp_halfspace import PrivacyLedger
-from dp_halfspace._cli import commands, files, main
+from dp_halfspace._cli import commands, main
 from dp_halfspace._cli.arguments import NO_MEMORY, UserError
 from dp_halfspace.ledger.ledger import PrivacyLedger as Ledger
 from dp_halfspace.metrics import private_score
@@ -67,7 +67,7 @@ def test_the_entries_say_what_for_and_by_whom(folder, capsys):
 
 
 def test_a_full_disk_after_the_charge(folder, capsys, monkeypatch):
-    monkeypatch.setattr(files.joblib, "dump", full)
+    monkeypatch.setattr(commands.joblib, "dump", full)
     assert main([*FIT, *LEDGER]) == 2
     text = "error: cannot write m.joblib: No space left on device"
     assert last_line(capsys) == f"{text}{STAYS}{NOTHING}"
@@ -89,7 +89,7 @@ def test_an_interrupt_after_the_charge(folder, capsys, monkeypatch, place):
     if place == "in the charge":
         monkeypatch.setattr(Ledger, "charge", charge)
     else:
-        monkeypatch.setattr(files.joblib, "dump", interrupted)
+        monkeypatch.setattr(commands.joblib, "dump", interrupted)
     assert main([*FIT, *LEDGER]) == 130
     assert last_line(capsys) == f"interrupted{STAYS}{NOTHING}"
     assert booked() == 1

@@ -269,7 +269,7 @@ def test_a_card_of_a_saved_model(patients, tmp_path, capsys):
         "Total budget of the ledger ε = 5",
     ):
         assert words in text, words
-    assert "there is no ledger" in error(capsys, *command, "--ledger", "none.db")
+    assert "none.db does not exist" in error(capsys, *command, "--ledger", "none.db")
     assert "not a privacy ledger" in error(capsys, *command, "--ledger", "schema.json")
     same = ["card", "model.joblib", "--out", "model.joblib"]
     assert "are the same file" in error(capsys, *same)

@@ -278,13 +278,6 @@ def test_what_has_no_record_has_no_card():
         model_card(StandardScaler().fit(X))
 
 
-def test_a_notebook_shows_the_sentence_of_the_record():
-    model = AdaptiveMarginClassifier(classes=[0, 1])
-    assert model._repr_html_().endswith("<p>Nothing has been spent yet.</p>")
-    model.fit(X, Y)
-    assert model._repr_html_().endswith(f"<p>Spent: {model.privacy_}</p>")
-
-
 # -- sentences that depend on what is known ---------------------------------------------------
 
 

@@ -538,7 +538,7 @@ def test_intervals_cover(metric):
 def test_intervals_need_the_noise():
     """Planted: intervals of sampling alone miss too often."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(score, "_variance", lambda noise: 0.0)
+        patch.setattr(score, "noise_deviation", lambda noise: 0.0)
         assert coverage("accuracy", runs=120, n=800, epsilon=0.2, delta=1e-6) < 0.8
 
 
