@@ -172,9 +172,8 @@ class Fitted:
     `coefficients` are for rows as they were handed in, or in the column `scales` if these were
     estimated, clipped at `clip`. `data_norm` is the norm to which rows are scaled down at
     prediction, infinite if they are not. `attributes` are further fitted attributes by name.
-    `error_share` is the released share of errors of a selection for a small table, `rarer_share`
-    that of the records in the rarer of two classes. `row_clip` shortens long rows in the column
-    scales.
+    `error_share` is the released share of errors of a selection for a small table. `row_clip`
+    shortens long rows in the column scales.
     """
 
     coefficients: FloatArray
@@ -184,7 +183,6 @@ class Fitted:
     scales: ColumnScales | None = None
     clip: float = math.inf
     error_share: float | None = None
-    rarer_share: float | None = None
     row_clip: RowClip | None = None
 
 

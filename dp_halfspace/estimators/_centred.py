@@ -209,7 +209,7 @@ class CentredFit(FitPlan):
     @property
     def _has_norm(self) -> bool:
         """Whether the norm of rows as they were handed in is stated."""
-        return self.read.facts.is_scale_stated and self.linear_map is None
+        return self.read.facts.is_scale_stated and self.read.linear_map is None
 
     @property
     def _constant_and_length(self) -> tuple[float, float]:
