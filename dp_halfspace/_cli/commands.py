@@ -224,7 +224,11 @@ def predict(options: Any, out: TextIO, err: TextIO) -> None:
     frame.insert(0, "prediction", labels[chosen])
     write_whole(options.out, lambda path: frame.to_csv(path, index=False, lineterminator="\n"))
     with _failures_end_with(lambda: "; the predictions are written"):
-        write_out(out, f"Written: {printable(options.out)}, {len(chosen)} rows\n")
+        write_out(
+            out,
+            f"Written: {printable(options.out)}, {len(chosen)} rows. A prediction is the likelier "
+            "label: rank rows by the probability of a rare one.\n",
+        )
 
 
 def evaluate(options: Any, out: TextIO, err: TextIO) -> None:

@@ -34,8 +34,6 @@ PATH = 1.2
 # Share of n mu that stands against the root of the number of columns, where noise shortens the path
 # by half.
 _SIGNAL = 0.05
-# Rows of more columns are mostly zero, and meet the noise of few of them: more shorten no path.
-_MOST_COLUMNS = 1000
 # Margins are limited to this number, so that the exponential does not overflow.
 _LARGEST_EXPONENT = 40.0
 # Points outside a ball of this many times the expected norm are brought back to it, so that the
@@ -136,7 +134,7 @@ def first_walk(n_columns: int, n_classes: int, total: float, mu: float, length: 
     clip, curvature = clip_of(n_classes), 0.25 if n_classes == 2 else 0.5
     signal = (_SIGNAL * total * mu) ** 2
     path = _path_of(shape_of(n_columns, n_classes))
-    path *= 1.0 if math.isinf(mu) else signal / (signal + min(n_columns, _MOST_COLUMNS))
+    path *= 1.0 if math.isinf(mu) else signal / (signal + n_columns)
     deviation = 2.0 * clip * math.sqrt(N_STEPS) / mu
     by_noise = (1.0 - _MOMENTUM) * path * mu / (2.0 * clip * N_STEPS)
     by_curvature = length**2 / (curvature * total)
