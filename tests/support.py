@@ -23,7 +23,7 @@ RELEASED = {
     *("feature_names_in_", "fill_value_", "hidden_coef_", "hidden_intercept_", "intercept_"),
     *("intercept_std_error_", "margin_", "coef_axes_", "coef_axis_std_error_"),
     *("n_components_", "n_features_in_", "n_hidden_", "one_vs_rest_", "privacy_"),
-    *("preconditioner_", "projection_", "row_clip_", "row_lengths_", "scaler_"),
+    *("preconditioner_", "projection_", "row_clip_", "scaler_"),
 }
 
 

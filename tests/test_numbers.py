@@ -76,8 +76,7 @@ SENTENCES = {
     ),
     "guide/rare_outcomes.md": (
         f"From {LEAST:.0f} to {MOST:.0f} records times epsilon it counts",
-        f"a class of at most {of(f'{RARE}._RARE'):.0%}".replace("%", " %"),
-        f"of at most {of(f'{RARE}._FEW'):.0f} records over epsilon",
+        f"a class of at most {of(f'{RARE}._FEW'):.0f} records over epsilon",
     ),
     "column_scales.md": (
         f"from $2^{{{of(f'{SCALES}.LOWEST')}}}$ to $2^{{{of(f'{SCALES}._HIGHEST') + 1}}}$",

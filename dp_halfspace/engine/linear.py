@@ -45,6 +45,7 @@ from dp_halfspace.engine.plan import (
     refuse_projected_rows,
     relative_weights,
 )
+from dp_halfspace.engine.recalibration import recalibrated
 from dp_halfspace.engine.release import Release, asks_of, events_of, run
 from dp_halfspace.engine.scales import (
     CLIP,
@@ -612,6 +613,10 @@ def plan_features(
 def model_of(plan: LinearFit, known: Known) -> Fitted:
     """Return the coefficients for columns in their scales: post-processing."""
     shape, linear_map = plan.shape, plan.linear_map
+    weights = relative_weights(known.class_weights)
+    if known.centring is not None and shape.constant and shape.n_classes == 2:
+        how = known.released_walk, known.centring, known.total, weights
+        known = replace(known, walk=recalibrated(*how))
     n_joint = 0 if shape.features is None else shape.features.n_joint
     if n_joint and known.centring is not None:
         known = replace(known, walk=with_shrunk_joint(shape, known, n_joint))
@@ -724,7 +729,7 @@ def with_shrunk_joint(shape: Shape, known: Known, n_joint: int) -> Walk:
     """
     walk, centring, weights = known.released_walk, known.released_centring, known.class_weights
     joint = slice(shape.n_columns - n_joint, shape.n_columns)
-    how = walk, with_shared_trace(centring), known.total, relative_weights(weights)
+    how = walk, centring.with_shared_trace(), known.total, relative_weights(weights)
     variances = np.square(step_errors(*how)).sum(axis=(0, 1))[:-1]
     by_noise = float((np.square(centring.directions[joint]) @ variances).sum())
     found = float(np.square(walk.average[joint]).sum())
@@ -744,12 +749,5 @@ def noise_of_features(shape: Shape, known: Known) -> tuple[FloatArray, FloatArra
     if centring is None:
         return np.eye(shape.n_columns), errors_of(shape, known, None)[0]
     weights = relative_weights(known.class_weights)
-    how = known.released_walk, with_shared_trace(centring), known.total, weights, (0.0, 0.0)
+    how = known.released_walk, centring.with_shared_trace(), known.total, weights, (0.0, 0.0)
     return centring.directions, standard_errors(*how)[0] / (shape.unit * known.length)
-
-
-def with_shared_trace(centring: Centring) -> Centring:
-    """Return the map with the variance of all directions, also of those that the noise hides."""
-    left, stretched = centring.radius**2 - centring.resolved.sum(), np.square(centring.factors)
-    shared = centring.resolved + max(left, 0.0) * stretched / stretched.sum()
-    return replace(centring, resolved=shared)

@@ -9,7 +9,7 @@ directions the same variance. Proof: ``docs/proofs/engine.md``, sections 2 and 3
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.linalg import eigh
@@ -87,6 +87,15 @@ class Centring:
     def longest(self) -> float:
         """Norm to which final rows are clipped, before the constant."""
         return self.radius / self.length
+
+    def with_shared_trace(self) -> Centring:
+        """Return the map with the variance of all directions, also of those that the noise hides.
+
+        These share, in proportion to their stretch, what the others leave of the trace.
+        """
+        left, stretched = self.radius**2 - self.resolved.sum(), np.square(self.factors)
+        shared = self.resolved + max(left, 0.0) * stretched / stretched.sum()
+        return replace(self, resolved=shared)
 
     def feature_clip(self) -> RowClip:
         """Return the limit for rows of features to be scored, which a fit clips to norm one."""

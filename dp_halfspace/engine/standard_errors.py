@@ -18,7 +18,8 @@ from dp_halfspace.engine.steps import Walk
 from dp_halfspace.rows.blocks import FloatArray
 
 # Points and weights of the mean over a standard normal number.
-_NODES, _MASSES = np.polynomial.hermite_e.hermegauss(21)
+NODES, _weights = np.polynomial.hermite_e.hermegauss(31)
+MASSES = _weights / _weights.sum()
 
 
 def standard_errors(
@@ -87,7 +88,7 @@ def mean_curvatures(
     Scores are taken as normal, with these means and variances over the rows. The derivative is zero
     where a slope is clipped, that is, for the less probable of two classes.
     """
-    deviations = np.sqrt(variances)[:, None] * _NODES
+    deviations = np.sqrt(variances)[:, None] * NODES
     if len(means) == 1:
         scores = (means[:, None] + deviations)[0]
         p = probabilities_of(scores)
@@ -95,9 +96,9 @@ def mean_curvatures(
         # The share of the likelier class among records, and its weight.
         kept = p[np.arange(len(p)), likelier] / (p / class_weights).sum(axis=1)
         slopes = 0.25 / np.square(np.cosh(0.5 * np.clip(scores, -700.0, 700.0)))
-        return np.asarray([(slopes * kept) @ _MASSES / _MASSES.sum()])
+        return np.asarray([(slopes * kept) @ MASSES])
     weight = 1.0 / np.mean(1.0 / class_weights)
     rest = np.array([np.logaddexp.reduce(np.delete(means, k)) for k in range(len(means))])
     margins = np.clip(means[:, None] + deviations - rest[:, None], -700.0, 700.0)
     slopes = 0.25 / np.square(np.cosh(0.5 * margins))
-    return np.asarray(weight * slopes @ _MASSES / _MASSES.sum())
+    return np.asarray(weight * slopes @ MASSES)

@@ -52,12 +52,13 @@ class Walk:
 
     Coefficients have shape (n_columns,) for two classes, else (n_columns, n_classes). `size` is
     the factor of a gradient, and `deviation` that of the noise in each of its entries. The last
-    `n_averaged` points are averaged.
+    `n_averaged` points are averaged, and so are the gradients there.
     """
 
     point: FloatArray
     velocity: FloatArray
     total: FloatArray
+    last: FloatArray
     size: float
     deviation: float
     n_averaged: int = N_AVERAGED
@@ -80,9 +81,28 @@ class Walk:
             gradient = gradient - gradient.mean(axis=1, keepdims=True)
         velocity = _MOMENTUM * self.velocity + self.size * gradient
         point = self.point + velocity
-        counts = self.step >= N_STEPS - self.n_averaged
-        total = self.total + point if counts else self.total
-        return replace(self, point=point, velocity=velocity, total=total, step=self.step + 1)
+        counts = float(self.step >= N_STEPS - self.n_averaged)
+        total, last = self.total + counts * point, self.last + counts * gradient
+        how: dict[str, Any] = {"total": total, "last": last, "step": self.step + 1}
+        return replace(self, point=point, velocity=velocity, **how)
+
+    @property
+    def last_gradient(self) -> FloatArray:
+        """The mean of the last gradients."""
+        return self.last / self.n_averaged
+
+    @property
+    def last_deviation(self) -> float:
+        """Standard deviation of the noise in each entry of the mean of the last gradients."""
+        return self.deviation / math.sqrt(self.n_averaged)
+
+    def common_variance(self, curvatures: FloatArray) -> FloatArray:
+        """Return the covariances of average and mean of the last gradients by the noise.
+
+        The `curvatures` are as in `errors_along`.
+        """
+        last = self._responses(curvatures)[N_STEPS - self.n_averaged :]
+        return np.asarray(self.deviation**2 * last.mean(axis=0))
 
     def errors_along(self, curvatures: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return standard deviations of the average by the noise of the steps, and by the sample.
@@ -91,6 +111,12 @@ class Walk:
         which are also about the variances of its slope over samples. The noise of every step has a
         response of its own, the slope of the sample that of all steps.
         """
+        each = self._responses(curvatures)
+        by_noise = self.deviation * np.sqrt(np.square(each).sum(axis=0))
+        return by_noise, np.sqrt(curvatures) * np.abs(each.sum(axis=0))
+
+    def _responses(self, curvatures: FloatArray) -> FloatArray:
+        """Return how far the average moves if the gradient of each step has a noise of one."""
         velocity, point = np.full_like(curvatures, self.size), np.full_like(curvatures, self.size)
         responses = [np.zeros_like(curvatures), point]
         for _ in range(N_STEPS - 1):
@@ -101,9 +127,7 @@ class Walk:
         # Row k holds the sum of the first k responses.
         sums, step = np.cumsum(responses, axis=0), np.arange(N_STEPS)
         first = np.maximum(N_STEPS - self.n_averaged - step, 0)
-        each = (sums[N_STEPS - step] - sums[first]) / self.n_averaged
-        by_noise = self.deviation * np.sqrt(np.square(each).sum(axis=0))
-        return by_noise, np.sqrt(curvatures) * np.abs(each.sum(axis=0))
+        return np.asarray((sums[N_STEPS - step] - sums[first]) / self.n_averaged)
 
 
 def ball(shape: tuple[int, ...]) -> float:
@@ -139,7 +163,7 @@ def first_walk(n_columns: int, n_classes: int, total: float, mu: float, length: 
     by_noise = (1.0 - _MOMENTUM) * path * mu / (2.0 * clip * N_STEPS)
     by_curvature = length**2 / (curvature * total)
     zero = np.zeros(shape_of(n_columns, n_classes))
-    return Walk(zero, zero, zero, min(by_noise, by_curvature), deviation)
+    return Walk(zero, zero, zero, zero, min(by_noise, by_curvature), deviation)
 
 
 def clip_of(n_classes: int) -> float:

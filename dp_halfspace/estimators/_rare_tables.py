@@ -31,9 +31,8 @@ COUNT_SHARE = 0.06
 # Between these n epsilon the classes are counted. Below the first one a count is too noisy.
 _LEAST = 300.0
 _MOST = 3500.0
-# Largest share of the rarer class that one column ranks, and largest number of its records, times
-# epsilon: with more of them, the default fit ranks as well, and its probabilities are better.
-_RARE = 0.07
+# Largest number of records of the rarer class, times epsilon, that one column ranks: with more of
+# them, the default fit ranks as well, and its probabilities are better.
 _FEW = 60.0
 # Number of times that the list contains a column of the table with either sign. The encoded columns
 # of one of them share this number, so that a text with many codes is not chosen by chance.
@@ -56,7 +55,7 @@ def rare_class_limit(n_samples: int, epsilon: float) -> float | None:
     The answer depends on public numbers alone.
     """
     strength = n_samples * epsilon
-    return min(_RARE, _FEW / strength) if _LEAST <= strength < _MOST else None
+    return _FEW / strength if _LEAST <= strength < _MOST else None
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,15 +27,11 @@ from dp_halfspace.engine.plan import (
     relative_weights,
 )
 from dp_halfspace.engine.scales import ColumnScales
-from dp_halfspace.preprocessing.scalers import CellScaler, ColumnScaler, RowLengths
+from dp_halfspace.preprocessing.scalers import CellScaler, ColumnScaler
 from dp_halfspace.privacy.budget import Budget
 from dp_halfspace.privacy.mechanisms import Permit
 from dp_halfspace.selection.rule import COUNTS_PAY, pays_for_stages, small_table_rule
-from dp_halfspace.selection.small_tables import (
-    BIAS,
-    TableSelection,
-    plan_small_table,
-)
+from dp_halfspace.selection.small_tables import TableSelection, plan_small_table
 from dp_halfspace.selection.small_trees import (
     StagedSelection,
     TreeSelection,
@@ -85,10 +81,6 @@ class SmallTableFit(WrappedPlan):
         else:
             scaler = CellScaler(model.exponent, norm)
         own: dict[str, Any] = {"scaler_": scaler, "projection_": None}
-        if self.facts.n_classes == 2:
-            is_direction = model.exponent is None and bool(model.coefficients.any())
-            constant = BIAS if is_direction else None
-            own["row_lengths_"] = RowLengths(model.exponent or 0, norm, constant)
         return Fitted(
             np.atleast_2d(coefficients),
             np.atleast_1d(model.intercept),

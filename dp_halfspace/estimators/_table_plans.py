@@ -138,13 +138,15 @@ class TableFit(FitPlan):
         shown = replace(data, X=np.empty((0, width)), feature_names=None)
         # The rows of the model are in column scales.
         model._set_fitted(replace(fitted, scales=None), shown, permit.record)
-        certainty = None
+        certainty, ranks = None, None
         if self.is_selection:
             assert fitted.error_share is not None
             certainty = certainty_of(fitted.error_share, len(data.classes))
             if isinstance(self.inner, ColumnRankingFit):
                 # All scores of a selected column are far from zero.
                 certainty /= 1.0 + SURER
+                place = int(np.flatnonzero(fitted.coefficients[0])[0])
+                ranks = _name_of(self.encoding, owners_of(self.encoding)[place])
         elif permit.record.delta == 0.0:
             certainty = _PURE_SLOPE
         attributes: dict[str, Any] = {
@@ -152,6 +154,7 @@ class TableFit(FitPlan):
             "column_scales_": columns.scales,
             "model_": model,
             "certainty_": certainty,
+            "column_that_ranks_": ranks,
         }
         return replace(fitted, attributes=attributes)
 
@@ -169,6 +172,12 @@ def columns_of(data: EncodedTable) -> Features:
         longest=math.inf,
         memory=KEPT_FEATURES,
     )
+
+
+def _name_of(encoding: Encoding, owner: int) -> str:
+    """Return the name of the column at a place of `owners_of`."""
+    coded = [c for c in encoding.columns if not (c.is_number or c.kind == "drop")]
+    return str([*encoding.numbers, *coded][owner].name)
 
 
 def owners_of(encoding: Encoding) -> list[int]:

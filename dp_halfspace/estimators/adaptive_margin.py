@@ -143,9 +143,6 @@ class AdaptiveMarginClassifier(DefaultStepsClassifier):
         Released column scales, which after the default steps clip columns at 1.5 of them and
         shorten long rows; None if none were estimated. For a model that was selected for a small
         table it may be the public `CellScaler` whose cells the model reads.
-    row_lengths_ : RowLengths
-        Positive divisors of the scores, which change no prediction; only for a model that was
-        selected for a small table with two classes.
     fill_value_ : float or None
         Value that replaces a missing entry; None if `X` must not have missing entries.
     privacy_ : PrivacyRecord

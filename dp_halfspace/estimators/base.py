@@ -579,8 +579,7 @@ class PrivateLinearClassifier(PrivateClassifier):
 
         ``X @ coef_.T + intercept_``, with ``scaler_.transform(X)``, which clips columns and
         shortens long rows, instead of `X` if there is a `scaler_`. Rows beyond a finite
-        `data_norm_` are scaled down to it first. With `row_lengths_`, for a table of few rows,
-        scores are divided by these.
+        `data_norm_` are scaled down to it first.
 
         Parameters
         ----------
@@ -595,13 +594,8 @@ class PrivateLinearClassifier(PrivateClassifier):
         return self._predicted(X, np.asarray)
 
     def _scores(self, rows: Any) -> NDArray[np.float64]:
-        # Only a model that was selected for a small table divides scores by the lengths of rows,
-        # which are dense.
-        lengths = self.row_lengths_.of(rows)[:, None] if hasattr(self, "row_lengths_") else None
         scores = self._margins(self._scaled_rows(rows))
         scores += self.intercept_
-        if lengths is not None:
-            scores /= lengths
         return scores[:, 0] if scores.shape[1] == 1 else scores
 
     def _checked_rows(self, X: Any) -> Any:

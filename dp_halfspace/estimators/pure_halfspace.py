@@ -98,9 +98,6 @@ class PureHalfspaceClassifier(PrivateLinearClassifier):
     scaler_ : ReleasedScaler, CellScaler or None
         Released column scales; None if none were estimated. For a model that was selected for a
         small table it may be the public `CellScaler` whose cells the model reads.
-    row_lengths_ : RowLengths
-        Positive divisors of the scores, which change no prediction; only for a model that was
-        selected for a small table.
     fill_value_ : float or None
         Value that replaces a missing entry; None if `X` must not have missing entries.
     privacy_ : PrivacyRecord

@@ -31,7 +31,6 @@ from dp_halfspace.estimators._choose import plan_kernel_training
 from dp_halfspace.estimators._kernel_features import PURE_MOST, n_terms
 from dp_halfspace.estimators._rare_tables import (
     COUNT_SHARE,
-    LIMIT,
     ColumnRankingFit,
     RareTableFit,
     rare_class_limit,
@@ -80,8 +79,8 @@ class PrivateTableClassifier(PrivateClassifier):
     columns and seven classes), the model is selected from a public list of classifiers by a pure DP
     mechanism.
     With two classes and ``n epsilon`` from 300 to 3500, a noisy count of the classes comes first: a
-    class of at most 7 % of the records, and at most ``60 / epsilon`` of them, is ranked by one
-    selected column, and every predicted label is the other one.
+    class of at most ``60 / epsilon`` records is ranked by one selected column, and every predicted
+    label is the other one.
 
     Parameters
     ----------
@@ -140,6 +139,8 @@ class PrivateTableClassifier(PrivateClassifier):
         For a small table the log odds of a correct prediction, by a noisy count of errors, and for
         a selected column nearly so, by that of the classes; with pure DP the log odds for each unit
         of a score; None if log odds follow from the scores.
+    column_that_ranks_ : str or None
+        The name of the column that was selected to rank a rare class, if one was.
     privacy_ : PrivacyRecord
         The privacy guarantee of the fit, its events, and what was assumed public.
     n_features_in_ : int
@@ -235,7 +236,7 @@ class PrivateTableClassifier(PrivateClassifier):
 
     @property
     def _finding(self) -> str:
-        column = self._column_that_ranks
+        column = self.column_that_ranks_
         if column is None:
             return str(self.model_._finding)
         return (
@@ -250,20 +251,9 @@ class PrivateTableClassifier(PrivateClassifier):
         return isinstance(self.model_, AdaptiveMarginClassifier)
 
     @property
-    def _column_that_ranks(self) -> str | None:
-        """The name of the column of the table that was selected to rank a rare class, if any."""
-        # A classifier from the list for two classes divides scores by lengths of rows.
-        is_listed = hasattr(self.model_, "row_lengths_") or not self._is_selected
-        if is_listed or LIMIT not in dict(self.privacy_.public):
-            return None
-        place, columns = int(np.flatnonzero(self.model_.coef_[0])[0]), self.encoding_.columns
-        coded = [c for c in columns if not (c.is_number or c.kind == "drop")]
-        return str([*self.encoding_.numbers, *coded][owners_of(self.encoding_)[place]].name)
-
-    @property
     def _columns_in_estimated_scales(self) -> frozenset[str]:
         """Names of the columns whose scales the fit has released."""
-        if self._column_that_ranks is not None:
+        if self.column_that_ranks_ is not None:
             return frozenset()
         return frozenset(map(str, dict(self.privacy_.public)["private_column_scales"]))
 

@@ -158,9 +158,8 @@ def linear_parts(model: Any, asked: str) -> LinearParts:
             f"{asked} needs a model, or a pipeline of scalers of "
             "dp_halfspace.preprocessing and a model"
         )
-    # A model of a small table may read public cells of the columns, or divide its scores.
-    other = isinstance(getattr(last, "scaler_", None), CellScaler)
-    other |= any(hasattr(last, name) for name in ("row_lengths_", "hidden_coef_"))
+    # A model of a small table may read public cells of the columns.
+    other = isinstance(getattr(last, "scaler_", None), CellScaler) or hasattr(last, "hidden_coef_")
     feature_map = getattr(last, "feature_map_", None)
     other |= feature_map is not None and not getattr(feature_map, "is_linear", False)
     if other or hasattr(last, "encoding_") or not hasattr(last, "coef_"):

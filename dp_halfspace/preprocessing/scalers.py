@@ -449,34 +449,6 @@ class PrivateScaler(SharedLedger, ColumnScaler):
         return ColumnScales(self.center_, self.scale_), float(self.clip)
 
 
-@dataclass(frozen=True, slots=True)
-class RowLengths:
-    """Divisors of the scores of rows, which are larger for rows far from the typical ones.
-
-    One plus the sum of ``asinh(x / data_norm / 2^exponent)^2``, times the length of ``(x /
-    data_norm, constant)`` if there is a constant. They are positive, so no sign changes.
-    """
-
-    exponent: int
-    data_norm: float
-    constant: float | None
-
-    def of(self, X: NDArray[Any]) -> NDArray[np.float64]:
-        """Return one positive number for each row of `X`."""
-        _refuse_sparse(X)
-        with np.errstate(all="ignore"):
-            numbers = np.nan_to_num(np.asarray(X, dtype=np.float64) / self.data_norm)
-            cells = np.arcsinh(np.nan_to_num(np.ldexp(numbers, -self.exponent)))
-            lengths = 1.0 + np.square(cells).sum(axis=1)
-            if self.constant is not None:
-                # Divide by the largest entry first, so that squares do not overflow.
-                top = np.maximum(np.abs(numbers).max(axis=1), self.constant)
-                parts = np.square(numbers / top[:, None]).sum(axis=1)
-                parts += np.square(self.constant / top)
-                lengths *= top * np.sqrt(parts)
-            return np.asarray(np.minimum(lengths, np.finfo(np.float64).max))
-
-
 @dataclass(eq=False, repr=False)
 class CellScaler(DenseTransformer):
     """Map columns to ``rint(256 clip(asinh(x / data_norm / 2^exponent), -64, 64))``.

@@ -93,11 +93,11 @@ def test_a_small_table_spends_the_rest_on_one_selection(share, delta):
     assert first == count
     if share == 0.02:
         assert others == [Exponential(follows.epsilon)]
-        assert model._column_that_ranks == "c"
+        assert model.column_that_ranks_ == "c"
     else:
         assert [type(event) for event in others] == [Pure]
         assert 1.0 - 1e-8 < others[0].epsilon / follows.epsilon <= 1.0
-        assert model._column_that_ranks is None
+        assert model.column_that_ranks_ is None
     assert public(model)["ranked_by_a_column_up_to"] == limit_of(SMALL)
 
 
@@ -119,7 +119,7 @@ def test_a_column_ranks_a_rare_class(common):
     X, y = ward(0.05)
     labels = y if common == 0 else 1 - y
     model, _ = fitted_by(160.0 + 3680.0 * common, X, labels)
-    assert model._column_that_ranks == "c"
+    assert model.column_that_ranks_ == "c"
     probabilities = model.predict_proba(X)[:, 1]
     assert np.all(model.predict(X) == common)
     assert roc_auc_score(labels, probabilities) > 0.95
@@ -143,7 +143,7 @@ def test_the_column_is_named_wherever_it_is_encoded():
     X = X[["e", "c", "a"]].assign(f=np.where(y == 1, "s", np.where(X["a"] > 0.01, "t", "u")))
     schema = {"e": ["a", "b"], "f": ["s", "t", "u"], "a": "number", "c": "drop"}
     model, _ = fitted_by(160.0, X, y, schema=schema)
-    assert model._column_that_ranks == "f"
+    assert model.column_that_ranks_ == "f"
 
 
 @pytest.mark.sampled(4)

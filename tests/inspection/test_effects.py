@@ -130,7 +130,7 @@ def test_a_column_without_a_range_or_a_released_scale_has_no_axis():
     schema = {"0": "number", "1": [0, 120]}
     model = PrivateTableClassifier(epsilon=0.5, schema=schema, classes=[False, True])
     model.fit(X, X[:, 0] > 55)
-    assert hasattr(model.model_, "row_lengths_")
+    assert model._is_selected
     (column,) = EffectsDisplay.from_estimator(model).columns
     assert (column.name, column.values[0], column.values[-1]) == ("1", 0.0, 120.0)
 
@@ -228,7 +228,7 @@ def test_there_is_no_band_for_a_column_that_was_selected():
 def test_there_is_no_band_for_a_model_from_a_list_and_none_of_noise_without_noise():
     model, X, y = additive_table(n=250, epsilon=0.5)
     model.set_params(features="auto").fit(X, y)
-    assert hasattr(model.model_, "row_lengths_")
+    assert model._is_selected
     display = EffectsDisplay.from_estimator(model)
     assert all(column.deviations is None for column in display.columns)
     model, _, _ = additive_table(n=1500, epsilon=np.inf)

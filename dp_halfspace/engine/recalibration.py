@@ -1,0 +1,68 @@
+"""Intercept and length of the coefficients of two classes, corrected by the last gradients.
+
+Where noise is large, steps are short, and end before the sum of the losses is least. The gradients
+at the last points, which are released, say how far: their entry of the constant is the sum of the
+clipped slopes, and their product with the coefficients that of slopes times scores. Both sums
+vanish at the least sum of the losses. If scores are normal and the log odds of a label are those
+of its score but for an intercept and a factor, two equations tell these two numbers.
+Derivation: ``docs/proofs/engine.md``, section 6.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import numpy as np
+from scipy.optimize import least_squares
+from scipy.special import expit
+
+from dp_halfspace.engine.moment import Centring
+from dp_halfspace.engine.probabilities import log_odds_of
+from dp_halfspace.engine.standard_errors import MASSES, NODES, mean_curvatures
+from dp_halfspace.engine.steps import Walk, clip_of
+from dp_halfspace.rows.blocks import FloatArray
+
+# Prior standard deviation of the logarithm of the factor of the coefficients.
+_DOUBT = 0.5
+
+
+def recalibrated(walk: Walk, centring: Centring, total: float, class_weights: FloatArray) -> Walk:
+    """Return the walk with the intercept and the length that its last gradients tell.
+
+    `total` is the number of rows, or their weight, and `class_weights` are relative to the largest.
+    What noise explains of the two sums counts as zero.
+    """
+    size, constant = len(centring.mean), centring.constant / centring.length
+    point, gradient = walk.average, walk.last_gradient / total
+    shared = centring.with_shared_trace()
+    moment = shared.resolved / centring.length**2
+    variance = float(np.square(point[:size] @ centring.directions) @ moment)
+    intercept, norm = float(point[size]) * constant, float(np.linalg.norm(point[:size]))
+    if not (walk.deviation and variance):
+        return walk
+    curvature = mean_curvatures(np.array([intercept]), np.array([variance]), class_weights)
+    # The coefficients follow the noise of the gradients, so that it is in their product twice.
+    common = walk.common_variance(total * curvature * moment).sum() / total
+    found = np.array([gradient[size] / constant, gradient[:size] @ point[:size] - common])
+    deviations = walk.last_deviation / total * np.array([1.0 / constant, norm])
+    found *= np.maximum(1.0 - np.square(deviations / np.where(found, found, 1.0)), 0.0)
+    scores = math.sqrt(variance) * NODES
+    # Slopes of records of the second and of the first class, as clipped in the steps.
+    second = np.minimum(expit(-intercept - scores), clip_of(2)) * class_weights[1]
+    first = np.minimum(expit(intercept + scores), clip_of(2)) * class_weights[0]
+    prior_odds = math.log(class_weights[1] / class_weights[0])
+
+    def misfit(corrected: FloatArray) -> FloatArray:
+        odds = log_odds_of(corrected[0] + math.exp(corrected[1]) * scores) - prior_odds
+        slopes = MASSES * (expit(odds) * second - expit(-odds) * first)
+        sums = np.array([slopes.sum(), slopes @ scores])
+        return np.append((sums - found) / deviations, corrected[1] / _DOUBT)
+
+    # No class is rarer than one record.
+    widest = max(math.log(max(total, 2.0)), abs(intercept))
+    limits = [-widest, -np.inf], [widest, np.inf]
+    corrected, logarithm = least_squares(misfit, [intercept, 0.0], bounds=limits).x
+    factor = math.exp(logarithm)
+    average = np.append(factor * point[:size], corrected / constant)
+    return replace(walk, total=walk.n_averaged * average, deviation=factor * walk.deviation)

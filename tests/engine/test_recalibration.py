@@ -1,0 +1,90 @@
+"""Intercept and length of the coefficients by the last gradients, on rows whose truth is known."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from dp_halfspace.engine.moment import Centring
+from dp_halfspace.engine.probabilities import probabilities_of
+from dp_halfspace.engine.recalibration import recalibrated
+from dp_halfspace.engine.steps import N_STEPS, clipped_slopes, first_walk
+
+SIZE = 4
+CENTRING = Centring(
+    np.zeros(SIZE), 0.0, np.eye(SIZE), np.ones(SIZE), np.ones(SIZE), np.eye(SIZE), 2.0, 1.0
+)
+
+
+def short_walk(weights, mu=1e6, seed=0, n=40_000):
+    """Steps of a tenth of their length on normal rows, 10 % of which are of the second class."""
+    rng = np.random.default_rng(seed)
+    rows = rng.standard_normal((n, SIZE))
+    truth = rows @ [1.5, -1.0, 0.5, 0.0] - 3.2
+    labels = (rng.random(n) < 1.0 / (1.0 + np.exp(-truth))).astype(np.intp)
+    final = np.column_stack([rows, np.ones(n)]) / CENTRING.length
+    slopes = clipped_slopes(labels, np.asarray(weights)[labels])
+    walk = first_walk(SIZE + 1, 2, float(n), mu, CENTRING.length)
+    walk = replace(walk, size=walk.size / 10.0)
+    for _ in range(N_STEPS):
+        noise = walk.deviation * rng.standard_normal(SIZE + 1)
+        # Margins are those of the label, as in the steps.
+        margins = (final @ walk.ahead) * 1.0
+        walk = walk.after(final.T @ slopes(margins, 0, n) + noise)
+    return walk, final, labels
+
+
+@pytest.mark.parametrize("weights", [(1.0, 1.0), (0.2, 1.0)])
+def test_short_steps_become_calibrated(weights):
+    walk, final, labels = short_walk(weights)
+    corrected = recalibrated(walk, CENTRING, float(len(labels)), np.array(weights))
+    mass = np.asarray(weights)[labels]
+    share = mass[labels == 1].sum() / mass.sum()
+    found = [
+        np.average(probabilities_of(final @ point)[:, 1], weights=mass)
+        for point in (walk.average, corrected.average)
+    ]
+    assert abs(found[0] - share) > 0.01
+    assert found[1] == pytest.approx(share, abs=0.004)
+    # Where half of a class is likelier than not, the longer coefficients say so.
+    sure = probabilities_of(final @ corrected.average)[:, 1]
+    top = sure > np.quantile(sure, 0.95)
+    observed = mass[top & (labels == 1)].sum() / mass[top].sum()
+    assert np.average(sure[top], weights=mass[top]) == pytest.approx(observed, abs=0.05)
+    before, after = walk.average[:SIZE], corrected.average[:SIZE]
+    factor = np.linalg.norm(after) / np.linalg.norm(before)
+    assert factor > 1.5
+    np.testing.assert_allclose(after, factor * before)
+    assert corrected.deviation == pytest.approx(factor * walk.deviation)
+
+
+def test_steps_without_noise_stay():
+    walk = replace(short_walk((1.0, 1.0))[0], deviation=0.0)
+    assert recalibrated(walk, CENTRING, 40_000.0, np.ones(2)) is walk
+
+
+def test_coefficients_of_noise_alone_do_not_grow():
+    """The product of coefficients and gradients has their common noise, which is subtracted."""
+    logarithms = []
+    for seed in range(40):
+        rng = np.random.default_rng(seed)
+        walk = first_walk(SIZE + 1, 2, 1000.0, 0.1, CENTRING.length)
+        curvature = 0.125 / CENTRING.length**2 * 1000.0
+        for _ in range(N_STEPS):
+            noise = walk.deviation * rng.standard_normal(SIZE + 1)
+            walk = walk.after(noise - curvature * walk.ahead)
+        corrected = recalibrated(walk, CENTRING, 1000.0, np.ones(2))
+        logarithms.append(np.log(corrected.deviation / walk.deviation))
+    assert np.mean(logarithms) < 0.02
+
+
+def test_the_common_variance_is_that_of_linear_steps():
+    curvatures = np.array([0.0, 3.0, 40.0])
+    walk = first_walk(3, 2, 1000.0, 0.4, 2.0)
+    total = np.zeros(3)
+    for step in range(N_STEPS - walk.n_averaged, N_STEPS):
+        moved = walk
+        for each in range(N_STEPS):
+            moved = moved.after(float(each == step) - curvatures * moved.ahead)
+        total += moved.average / walk.n_averaged
+    np.testing.assert_allclose(walk.common_variance(curvatures), walk.deviation**2 * total)
