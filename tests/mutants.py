@@ -2756,6 +2756,28 @@ MUTANTS = [
         ),
     ),
     *of(
+        "engine/recalibration.py",
+        "tests/engine/test_recalibration.py",
+        (
+            "recalibrated",
+            "gradient[:size] @ point[:size] - common",
+            "gradient[:size] @ point[:size]",
+            "test_coefficients_of_noise_alone_do_not_grow",
+        ),
+        (
+            "recalibrated",
+            "clip_of(2)) * class_weights[1]",
+            "clip_of(2))",
+            "test_short_steps_become_calibrated",
+        ),
+        (
+            "recalibrated",
+            "deviation=factor * walk.deviation",
+            "deviation=walk.deviation",
+            "test_short_steps_become_calibrated",
+        ),
+    ),
+    *of(
         "engine/moment.py",
         "tests/audit/test_stated_sensitivities.py",
         (
