@@ -633,8 +633,7 @@ def takers():
     """Everything with a fit or a plan, parts of a search included."""
     names = [name for name in dp_halfspace.__all__ if hasattr(getattr(dp_halfspace, name), "fit")]
     made = [getattr(dp_halfspace, name) for name in names]
-    scalers = [getattr(preprocessing, name) for name in preprocessing.__all__]
-    kinds = [*made, *(kind for kind in scalers if hasattr(kind, "fit"))]
+    kinds = [*made, *(kind for kind in vars(preprocessing).values() if hasattr(kind, "fit"))]
     return [(kind, way) for kind in kinds for way in ("fit", "plan") if hasattr(kind, way)]
 
 
