@@ -5974,12 +5974,6 @@ MUTANTS = [
         "rows/rows.py",
         "tests/rows/test_rows.py",
         (
-            "add_part",
-            "missing -= larger - total",
-            "pass",
-            "test_a_sum_of_parts_by_kahan_keeps_what_single_additions_lose",
-        ),
-        (
             "Rows.clip_images",
             "self.lengths(to_final)",
             "self._lengths(to_final)",
@@ -5990,6 +5984,26 @@ MUTANTS = [
             "n if self.people is None else len(self.people)",
             "n",
             "test_more_blocks_than_a_table_of_one_row_for_each_person_has_are_added_by_kahan",
+        ),
+    ),
+    *of(
+        "rows/blocks.py",
+        "tests/rows/test_rows.py",
+        (
+            "sum_of_parts",
+            "if is_plain else add_compensated(chain([total], parts))",
+            "",
+            "test_a_sum_of_parts_by_kahan_keeps_what_single_additions_lose",
+        ),
+    ),
+    *of(
+        "data/chunks.py",
+        "tests/rows/test_rows.py",
+        (
+            "add_compensated",
+            "missing -= larger - total",
+            "pass",
+            "test_a_sum_of_parts_by_kahan_keeps_what_single_additions_lose",
         ),
     ),
     *of(

@@ -40,6 +40,7 @@ from dp_halfspace.rows.blocks import (
     scale_csr,
     scales_and_lengths,
     sparse_view,
+    sum_of_parts,
     take_rows,
     write_rows,
 )
@@ -245,17 +246,14 @@ class Rows:
         n, step = self.shape[0], self.block_rows
         n_privacy_units = n if self.people is None else len(self.people)
         is_plain = -(-n // step) <= min(-(-n_privacy_units // step), PLAIN_BLOCKS)
-        total = np.zeros(shape)
-        if is_plain:
+
+        def parts() -> Iterator[FloatArray]:
             for block in self._blocks():
-                add(block, total)
-            return total
-        missing = np.zeros(shape)
-        for block in self._blocks():
-            part = np.zeros(shape)
-            add(block, part)
-            add_part(part, total, missing)
-        return total
+                part = np.zeros(shape)
+                add(block, part)
+                yield part
+
+        return sum_of_parts(parts(), shape, is_plain=is_plain)
 
     def lengths(self, transform: FloatArray | None = None) -> FloatArray:
         """Return the Euclidean norm of every row of ``Z``, or of its image under a map."""
@@ -404,22 +402,6 @@ class Rows:
         arrays = (matrix.data, matrix.indices, matrix.indptr)
         transpose = sparse_view(sparse.csc_array, arrays, matrix.shape[::-1])
         return Block(lo, hi, matrix, transpose, scale, self._constant_of(slice(lo, hi)))
-
-
-def add_part(part: FloatArray, total: FloatArray, missing: FloatArray | None) -> None:
-    """Add the contribution of a block to a total by the one addition that the error bounds count.
-
-    If an array `missing` is given, which begins with zeros, Kahan summation is used, whose error
-    does not grow with the number of blocks: ``docs/proofs/certificate.md``, section 8,
-    ``persons.md``, section 3.
-    """
-    if missing is None:
-        total += part
-        return
-    missing += part
-    larger = total + missing
-    missing -= larger - total
-    total[...] = larger
 
 
 def rescale_state(state: RowState, factor: FloatArray) -> RowState:
