@@ -764,16 +764,6 @@ MUTANTS = [
     ),
     *of(
         "papers/kernel.py",
-        "tests/test_functions_of_releases.py",
-        (
-            "KernelTraining._rows",
-            "features_of(data.X, *given, data.people)",
-            "features_of(data.X, *given)",
-            "test_features_of_a_row_are_computed_where_its_person_stands",
-        ),
-    ),
-    *of(
-        "papers/kernel.py",
         "tests/audit/test_replay.py",
         (
             "KernelTraining.run",

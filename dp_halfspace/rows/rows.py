@@ -279,10 +279,7 @@ class Rows:
             if isinstance(self._constant, np.ndarray)
             else self._constant
         )
-        return type(self)(self._matrix_placed(*where), scale, constant, row_bound=self._bound)
-
-    def _matrix_placed(self, *where: Any) -> Any:
-        return place_rows(self._matrix, *where)
+        return type(self)(place_rows(self._matrix, *where), scale, constant, row_bound=self._bound)
 
     def _lengths(self, transform: FloatArray | None) -> FloatArray:
         """Compute the norms with every row at its own place."""
