@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from dp_halfspace._rounding import UP
-from dp_halfspace.data.people import People, place_rows
+from dp_halfspace.data.people import People
 from dp_halfspace.data.record_weights import Weights
 from dp_halfspace.projection.linear import LinearMap
 from dp_halfspace.rows.blocks import (
@@ -263,23 +263,7 @@ class Rows:
         """Apply a function to every row, at the place of its person if there are people."""
         if self.people is None:
             return function(self)
-        return self.people.gather_blocks(
-            self.block_rows, lambda *at: function(self._place_people(*at))
-        )
-
-    def _place_people(self: AnyRows, *where: Any) -> AnyRows:
-        """Return one block with some rows at the places of their people."""
-        index, place, size = where
-        scale = None
-        if self._scale is not None:
-            scale = np.ones(size)
-            scale[place] = self._scale[index]
-        constant = (
-            place_rows(self._constant, *where)
-            if isinstance(self._constant, np.ndarray)
-            else self._constant
-        )
-        return type(self)(place_rows(self._matrix, *where), scale, constant, row_bound=self._bound)
+        return self.people.row_by_row(lambda at: function(self.subset(at)), self.block_rows)
 
     def _lengths(self, transform: FloatArray | None) -> FloatArray:
         """Compute the norms with every row at its own place."""

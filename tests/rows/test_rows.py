@@ -205,9 +205,9 @@ def test_a_sum_of_parts_by_kahan_keeps_what_single_additions_lose():
 
 def test_images_of_rows_are_measured_where_their_persons_stand(monkeypatch):
     """Factors of clipped images are those of places that no other person moves."""
-    seen, honest = [], People.gather_blocks
+    seen, honest = [], People.row_by_row
     monkeypatch.setattr(
-        People, "gather_blocks", lambda *given: (seen.append(given[1]), honest(*given))[1]
+        People, "row_by_row", lambda *given: (seen.append(given[2]), honest(*given))[1]
     )
     rows = Rows(np.ones((5, 1)), people=People(np.array([3, 2])))
     clipped = rows.clip_images(np.eye(1), 0.5, ())
