@@ -135,7 +135,7 @@ class PrivateClassifier(ClassifierMixin, SharedLedger, ABC):
         return self
 
     @with_callbacks
-    @fit_context(prefer_skip_nested_validation=True)
+    @fit_context
     def fit(self, X: Any, y: ArrayLike, *, groups: Any = None, sample_weight: Any = None) -> Self:
         """Fit the model within the budget.
 
@@ -199,7 +199,7 @@ class PrivateClassifier(ClassifierMixin, SharedLedger, ABC):
             warn_caller(self._finding)
         return self
 
-    @fit_context(prefer_skip_nested_validation=True)
+    @fit_context
     def plan(
         self, X: Any, y: ArrayLike, *, groups: Any = None, sample_weight: Any = None
     ) -> PrivacyRecord:
@@ -244,7 +244,7 @@ class PrivateClassifier(ClassifierMixin, SharedLedger, ABC):
         if outlook is not None and outlook.is_poor:
             warn_caller(str(outlook))
 
-    @fit_context(prefer_skip_nested_validation=True)
+    @fit_context
     def _plans(
         self, X: Any, y: ArrayLike, *, groups: Any = None, sample_weight: Any = None
     ) -> Callable[[float], PrivacyRecord]:

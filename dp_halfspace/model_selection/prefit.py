@@ -93,7 +93,7 @@ class PrefitClassifier(WrappingClassifier, ABC):
                 "have; PrivateTableClassifier has probabilities"
             )
 
-    @fit_context(prefer_skip_nested_validation=False)
+    @fit_context
     def fit(self, X: Any, y: ArrayLike, *, groups: Any = None) -> Any:
         """Learn from held-out private records within the budget; the model stays as it is.
 
@@ -142,7 +142,7 @@ class PrefitClassifier(WrappingClassifier, ABC):
     def _warn_of_release(self, plan: Any, data: HeldOut) -> None:
         """Warn, by released values only, if the release is uninformative."""
 
-    @fit_context(prefer_skip_nested_validation=False)
+    @fit_context
     def plan(self, X: Any, y: ArrayLike, *, groups: Any = None) -> PrivacyRecord:
         """Say what ``fit`` would spend; nothing is drawn or charged.
 
@@ -178,7 +178,7 @@ class PrefitClassifier(WrappingClassifier, ABC):
         plan = self._plan_release(data)
         return data, plan, self._record(plan, data)
 
-    @fit_context(prefer_skip_nested_validation=False)
+    @fit_context
     def _plans(
         self, X: Any, y: ArrayLike, *, groups: Any = None
     ) -> Callable[[float], PrivacyRecord]:

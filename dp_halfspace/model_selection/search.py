@@ -227,7 +227,7 @@ class PrivateSearchCV(WrappingClassifier):
         "n_jobs": [Integral, None],
     }
 
-    @fit_context(prefer_skip_nested_validation=False)
+    @fit_context
     def fit(self, X: Any, y: ArrayLike) -> PrivateSearchCV:
         """Search within the budget.
 
@@ -272,7 +272,7 @@ class PrivateSearchCV(WrappingClassifier):
         self.privacy_ = total
         return self
 
-    @fit_context(prefer_skip_nested_validation=False)
+    @fit_context
     def plan(self, X: Any, y: ArrayLike) -> PrivacyRecord:
         """Return what ``fit`` would spend; nothing is trained, drawn or charged.
 
@@ -310,7 +310,7 @@ class PrivateSearchCV(WrappingClassifier):
         self._candidate(candidates[0]).plan(X, y)
         return plan_with, plan, total, candidates
 
-    @fit_context(prefer_skip_nested_validation=False)
+    @fit_context
     def _plans(self, X: Any, y: ArrayLike) -> Callable[[float], PrivacyRecord]:
         """Return the record of `plan` as a function of epsilon; the data are validated once."""
         plan_with = self._planner(X, y)[1]

@@ -334,7 +334,7 @@ class PrivateScaler(SharedLedger, ColumnScaler):
         "clip": [Interval(Real, 0.1, 1e6, closed="both")],
     }
 
-    @fit_context(prefer_skip_nested_validation=True)
+    @fit_context
     def fit(self, X: Any, y: Any = None, *, groups: Any = None) -> PrivateScaler:
         """Estimate the column scales within the budget.
 
@@ -378,7 +378,7 @@ class PrivateScaler(SharedLedger, ColumnScaler):
         self.center_, self.scale_, self.privacy_ = scales.center, scales.scale, record
         return self
 
-    @fit_context(prefer_skip_nested_validation=True)
+    @fit_context
     def plan(self, X: Any, y: Any = None, *, groups: Any = None) -> PrivacyRecord:
         """Return what ``fit`` would spend; no noise is drawn and nothing is charged.
 
@@ -402,7 +402,7 @@ class PrivateScaler(SharedLedger, ColumnScaler):
         """
         return self._plans(X, y, groups=groups)(self.epsilon)
 
-    @fit_context(prefer_skip_nested_validation=True)
+    @fit_context
     def _plans(
         self, X: Any, y: Any = None, *, groups: Any = None
     ) -> Callable[[float], PrivacyRecord]:

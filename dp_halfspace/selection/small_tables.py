@@ -113,8 +113,6 @@ _WANTED = 50_000
 # Value of n epsilon from which on more candidates improve accuracy, and their number then.
 _TELLING = 180.0
 _MORE_WANTED = 200_000
-# Smallest number of candidates, for many rows.
-_FEWEST = 2_000
 # Product of the numbers of candidates and rows, so that a fit takes seconds, below and above that
 # value of n epsilon.
 _WORK = 1e9
@@ -390,7 +388,7 @@ def plan_small_table(
     if counts:
         choice = plan_counted_choice(n_samples, epsilon)
         epsilon = choice.choice_epsilon
-    wanted = min(max(round(_WORK / n_samples), _FEWEST), _WANTED)
+    wanted = min(max(round(_WORK / n_samples), 1), _WANTED)
     if n_samples * epsilon >= _TELLING:
         wanted = max(wanted, min(round(_MORE_WORK / n_samples), _MORE_WANTED))
     directions = _MORE_DIRECTIONS if n_samples * epsilon <= _LITTLE else _DIRECTIONS
