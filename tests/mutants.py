@@ -2936,12 +2936,6 @@ MUTANTS = [
         "estimators/base.py",
         "tests/estimators/test_base.py",
         (
-            "PrivateClassifier._record",
-            "events=plan.events",
-            "events=plan.events[1:]",
-            "test_parameters_set_after_the_fit_change_no_prediction",
-        ),
-        (
             "PrivateClassifier._facts_of",
             "label_weights(weights, data.classes)",
             "np.maximum(1.0, label_weights(weights, data.classes))",
@@ -2975,8 +2969,8 @@ MUTANTS = [
         ),
         (
             "PrivateClassifier.fit",
-            "opened_ledger(self.ledger, type(self).__name__, plan_with)",
-            "None",
+            "partial(self._record_with, data), self.ledger",
+            "partial(self._record_with, data), None",
             "test_ledger_is_charged_before_noise",
         ),
     ),
@@ -4154,19 +4148,9 @@ MUTANTS = [
         ),
         (
             "PrefitClassifier.fit",
-            "opened_ledger(self.ledger, type(self).__name__, partial(self._record_with, data))",
-            "None",
+            "partial(self._record_with, data), self.ledger",
+            "partial(self._record_with, data), None",
             "test_a_fit_pays_before_anything_is_drawn",
-        ),
-    ),
-    *of(
-        "model_selection/prefit.py",
-        "tests/test_adjacency.py",
-        (
-            "PrefitClassifier._record",
-            '"replace-one" if data.people is None else',
-            "",
-            "test_only_groups_make_a_person_the_unit",
         ),
     ),
     *of(
@@ -4366,8 +4350,8 @@ MUTANTS = [
         "tests/model_selection/test_search.py",
         (
             "PrivateSearchCV.fit",
-            "opened_ledger(ledger, type(self).__name__, record_with)",
-            "None",
+            "record_with, ledger, X",
+            "record_with, None, X",
             "test_a_full_ledger_stops_the_search_before_any_noise",
         ),
         (
@@ -4908,8 +4892,8 @@ MUTANTS = [
         ),
         (
             "PrivateScaler.fit",
-            "opened_ledger(self.ledger, type(self).__name__, plan_with)",
-            "None",
+            "plan_with, self.ledger",
+            "plan_with, None",
             "test_units_are_released_and_booked",
         ),
     ),
@@ -4950,13 +4934,23 @@ MUTANTS = [
         ),
     ),
     *of(
-        "preprocessing/scalers.py",
+        "_budget.py",
         "tests/test_adjacency.py",
         (
-            "PrivateScaler._plan_fit",
-            '"replace-one" if people is None else',
+            "SharedLedger._record_of",
+            "self._adjacency if people is None else",
             "",
             "test_only_groups_make_a_person_the_unit",
+        ),
+    ),
+    *of(
+        "_budget.py",
+        "tests/estimators/test_base.py",
+        (
+            "SharedLedger._record_of",
+            "events=plan.events",
+            "events=plan.events[1:]",
+            "test_parameters_set_after_the_fit_change_no_prediction",
         ),
     ),
     *of(

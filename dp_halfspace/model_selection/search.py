@@ -15,11 +15,10 @@ from numpy.typing import ArrayLike
 from sklearn.base import clone
 from sklearn.model_selection import ParameterGrid
 
-from dp_halfspace._budget import BUDGET, opened_ledger, warn_of_calls_around, warn_of_weak_budget
+from dp_halfspace._budget import BUDGET, warn_of_calls_around, warn_of_weak_budget
 from dp_halfspace._memory import NUMBER_BYTES, refuse_beyond_memory
 from dp_halfspace._params import fit_context, require, resolved_delta
 from dp_halfspace._pipelines import library_of
-from dp_halfspace._repeated_fits import warn_of_repeated_fits
 from dp_halfspace._silence import IGNORED_WARNINGS, drop_output
 from dp_halfspace._sklearn_compat import HasMethods, Interval, StrOptions
 from dp_halfspace.estimators.base import PrivateClassifier
@@ -32,10 +31,10 @@ from dp_halfspace.model_selection._search_runs import (
     silence,
 )
 from dp_halfspace.model_selection._wrapping import WrappingClassifier
-from dp_halfspace.privacy.mechanisms import Permit, authorise
+from dp_halfspace.privacy.mechanisms import Permit
 from dp_halfspace.privacy.noise import uniform_below
 from dp_halfspace.privacy.random_stopping import best_run
-from dp_halfspace.privacy.randomness import noise_kind, noise_source
+from dp_halfspace.privacy.randomness import noise_kind
 from dp_halfspace.privacy.record import PrivacyRecord
 
 # Parameters of a candidate, with its budget.
@@ -255,10 +254,8 @@ class PrivateSearchCV(WrappingClassifier):
         warn_of_weak_budget(total)
         ledger = self.estimator.ledger if self.ledger is None else self.ledger
         record_with = lambda epsilon: plan_with(epsilon)[1]  # noqa: E731
-        account = opened_ledger(ledger, type(self).__name__, record_with)
         check_workers(self._candidate(candidates[0]), X, y, self.scoring, self.n_jobs)
-        warn_of_repeated_fits(type(self), total, account, X)
-        permit = authorise(total, noise_source(self.random_state), account)
+        permit = self._permit_for(total, record_with, ledger, X)
 
         index, best = self._run_search(plan, candidates, X, y, permit)
 
