@@ -103,7 +103,7 @@ MUTANTS = [
             "",
             "from dp_halfspace import metrics as metrics",
             "",
-            "test_public_names_for_types_are_those_that_are_loaded",
+            "test_names_for_types_are_those_that_are_loaded",
         ),
     ),
     *of(
@@ -1286,16 +1286,6 @@ MUTANTS = [
     ),
     *of(
         "rows/directions.py",
-        "tests/selection/test_small_trees.py",
-        (
-            "",
-            "TILE_ROWS = 255",
-            "TILE_ROWS = 256",
-            "test_more_records_of_a_class_than_fit_into_a_byte_are_counted",
-        ),
-    ),
-    *of(
-        "rows/directions.py",
         "tests/selection/test_small_tables.py",
         (
             "asinh_cells",
@@ -1407,9 +1397,9 @@ MUTANTS = [
             "test_constants_are_a_larger_part_of_the_list_where_errors_are_counted",
         ),
         (
-            "plan_small_table",
-            "(epsilon * DOWN)",
-            "(2.0 * epsilon * DOWN)",
+            "plan_choice",
+            "TalliedChoice(whole)",
+            "TalliedChoice(2.0 * whole)",
             "test_one_choice_is_released_and_nothing_else",
         ),
         (
@@ -1419,7 +1409,7 @@ MUTANTS = [
             "test_a_record_changes_a_cost_by_one_at_most",
         ),
         (
-            "plan_counted_choice",
+            "plan_choice",
             "epsilon * DOWN",
             "1.1 * epsilon",
             "test_a_count_of_errors_is_within_the_budget",
@@ -1510,8 +1500,8 @@ MUTANTS = [
         ),
         (
             "plan_small_tree",
-            "(epsilon * DOWN)",
-            "(2.0 * epsilon * DOWN)",
+            "plan_choice(n_samples, epsilon",
+            "plan_choice(n_samples, 2.0 * epsilon",
             "test_one_choice_is_released_and_nothing_else",
         ),
         (

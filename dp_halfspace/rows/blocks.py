@@ -269,8 +269,6 @@ def canonical_csr(X: Any) -> Any:
     are found by the indices, because the flag on `X` may be out of date. The result is finite if
     `X` is finite.
     """
-    if X.format != "csr":
-        raise ValueError("sparse X must be in CSR format")
     X = checked_csr(X)
     shared = sparse.csr_array((X.data, X.indices, X.indptr), shape=X.shape)
     if shared.has_canonical_format:

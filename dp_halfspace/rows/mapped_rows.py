@@ -205,7 +205,7 @@ class FeatureRows(Rows):
 
     __slots__ = ()
 
-    def _check_matrix(self, X: Features) -> Features:
+    def _as_read(self, X: Features) -> Features:
         """Return the features, which replace the array of `Rows`."""
         return X
 

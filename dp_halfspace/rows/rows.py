@@ -76,11 +76,6 @@ class Rows:
         computed for a single row is computed at the place of its person. How the rows are
         distributed among people affects results only by bounded rounding errors.
 
-    Raises
-    ------
-    ValueError
-        If a shape or a type does not fit.
-
     Examples
     --------
     >>> import numpy as np
@@ -106,12 +101,7 @@ class Rows:
         people: People | None = None,
     ) -> None:
         self.people = people
-        self._matrix = self._check_matrix(X)
-        n = self._matrix.shape[0]
-        if scale is not None and scale.shape != (n,):
-            raise ValueError("scale must have one entry per row of X")
-        if isinstance(constant, np.ndarray) and constant.shape[:1] != (n,):
-            raise ValueError("constant must be a number or have one entry per row of X")
+        self._matrix = self._as_read(X)
         self._scale = scale
         self._constant = constant
         self._bound = row_bound
@@ -120,14 +110,9 @@ class Rows:
         # Blocks that are views need no work space, so they are made once.
         self._views: list[Block] | None = None
 
-    def _check_matrix(self, X: Any) -> Any:
-        """Return an array or a CSR array of real numbers."""
-        matrix: Any = canonical_csr(X) if sparse.issparse(X) else np.asarray(X)
-        if matrix.ndim != 2 or matrix.dtype.kind not in "biuf":
-            raise ValueError("X must be a matrix of real numbers")
-        if matrix.dtype.itemsize > 8:
-            raise ValueError("X must not have more precision than float64")
-        return matrix
+    def _as_read(self, X: Any) -> Any:
+        """Return an array or a CSR array."""
+        return canonical_csr(X) if sparse.issparse(X) else np.asarray(X)
 
     @property
     def shape(self) -> tuple[int, int]:

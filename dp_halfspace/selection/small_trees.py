@@ -47,7 +47,7 @@ from dp_halfspace.selection.small_tables import (
     ListSelection,
     SmallModel,
     located,
-    plan_counted_choice,
+    plan_choice,
     plan_error_count,
     share_of,
 )
@@ -237,10 +237,7 @@ def plan_small_tree(
     If `counts`, a part of the budget is spent on counting the errors of the chosen classifier. A
     public `prior` is listed, too.
     """
-    # A record moves the cost of each tree by at most one: `docs/proofs/small_tables.md`, Lemma 6.
-    choice: TalliedChoice | CountedChoice = TalliedChoice(epsilon * DOWN)
-    if counts:
-        choice = plan_counted_choice(n_samples, epsilon, n_classes)
+    choice = plan_choice(n_samples, epsilon, n_classes, counts=counts)
     n_pairs, n_constants = list_sizes(n_samples, n_classes)
     words = public_generator(seed, "small trees").integers(2**32, size=4).tolist()
     return TreeSelection(

@@ -181,22 +181,6 @@ def test_empty_shapes():
     assert Rows(np.zeros((0, 2))).row_bound == 0.0
 
 
-@pytest.mark.parametrize(
-    ("arguments", "word"),
-    [
-        ((np.ones(3),), "matrix"),
-        ((np.array([["a"]]),), "matrix"),
-        ((np.ones((3, 2)), np.ones(2)), "scale"),
-        ((np.ones((3, 2)), None, np.ones(2)), "constant"),
-        ((sparse.coo_array(np.ones((3, 2))),), "CSR"),
-        ((np.ones((3, 2), dtype=np.longdouble),), "precision"),
-    ],
-)
-def test_bad_arguments(arguments, word):
-    with pytest.raises(ValueError, match=word):
-        Rows(*arguments)
-
-
 def test_a_sum_of_parts_by_kahan_keeps_what_single_additions_lose():
     parts = [np.array([part]) for part in [1.0, *[2.0**-53] * 64]]
     assert blocks.sum_of_parts(parts, (1,), is_plain=False) == 1.0 + 2.0**-47
