@@ -30,7 +30,7 @@ FOLDER = f"{ROOT}{os.sep}"
 TRUSTED = (
     "estimators/base", "_budget", "data/validation", "data/chunks", "data/record_weights",
     "engine/plan", "engine/linear", "engine/release", "engine/scales", "engine/moment",
-    "engine/steps", "rows/rows", "rows/blocks", "rows/chunked_rows", "rows/float32_rows",
+    "engine/steps", "rows/blocks", "rows/chunked_rows", "rows/float32_rows",
     "optim/certificate", "privacy/budget", "privacy/events", "privacy/record",
     "privacy/accounting", "privacy/profiles", "privacy/pld", "privacy/mechanisms",
     "privacy/interception", "privacy/noise", "privacy/randomness",

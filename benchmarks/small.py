@@ -37,7 +37,7 @@ from dp_halfspace import (
 )
 from dp_halfspace.selection.small_tables import (
     counted_share,
-    plan_counted_choice,
+    plan_choice,
     plan_small_table,
 )
 
@@ -205,7 +205,7 @@ def probabilities(names: tuple[str, ...]) -> None:
 
 def brier(families: list[tuple[Any, Any]], n: int, share: float, n_epsilon: float) -> float:
     """Return the mean Brier score of choice and count, less that of the constant probability."""
-    choice = plan_counted_choice(n, n_epsilon / n)
+    choice = plan_choice(n, n_epsilon / n, 2, counts=True)
     below, above = map(float, choice.rates)
     noise = np.arange(-int(10 / below), int(10 / above) + 1, max(1, int(0.02 / above)))
     distribution = np.exp(np.where(noise < 0, below, -above) * noise)

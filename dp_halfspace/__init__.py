@@ -5,9 +5,8 @@ Names are loaded when they are first used: the import alone loads neither numpy 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from dp_halfspace._lazy import lazy_names
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from dp_halfspace import audit as audit
@@ -45,52 +44,63 @@ if TYPE_CHECKING:
     from dp_halfspace.exceptions import CertificateError as CertificateError
     from dp_halfspace.exceptions import PrivacyWarning as PrivacyWarning
     from dp_halfspace.exceptions import RepeatedFitWarning as RepeatedFitWarning
-    from dp_halfspace.ledger.ledger import PrivacyLedger as PrivacyLedger
-    from dp_halfspace.model_selection.prefit import (
+    from dp_halfspace.ledger import PrivacyLedger as PrivacyLedger
+    from dp_halfspace.model_selection import (
         PrivateConformalClassifier as PrivateConformalClassifier,
     )
-    from dp_halfspace.model_selection.prefit import (
+    from dp_halfspace.model_selection import PrivateSearchCV as PrivateSearchCV
+    from dp_halfspace.model_selection import (
         PrivateThresholdClassifier as PrivateThresholdClassifier,
     )
-    from dp_halfspace.model_selection.search import PrivateSearchCV as PrivateSearchCV
 
 __version__ = "1.0.0"
 
+_PARTS = (
+    "audit",
+    "datasets",
+    "estimators",
+    "exceptions",
+    "inspection",
+    "metrics",
+    "model_selection",
+    "optim",
+    "preprocessing",
+    "privacy",
+    "projection",
+    "theory",
+)
 _HOMES = {
-    "dp_halfspace": (
-        "audit",
-        "datasets",
-        "estimators",
-        "exceptions",
-        "inspection",
-        "metrics",
-        "model_selection",
-        "optim",
-        "preprocessing",
-        "privacy",
-        "projection",
-        "theory",
-    ),
-    "dp_halfspace.estimators.adaptive_margin": ("AdaptiveMarginClassifier",),
-    "dp_halfspace.estimators.auc": ("PrivateAUCClassifier",),
-    "dp_halfspace.estimators.kernel": ("PrivateKernelClassifier",),
-    "dp_halfspace.estimators.label_private": ("LabelPrivateClassifier",),
-    "dp_halfspace.estimators.objective_perturbation": ("ObjectivePerturbationClassifier",),
-    "dp_halfspace.estimators.output_perturbation": ("OutputPerturbationClassifier",),
-    "dp_halfspace.estimators.pure_halfspace": ("PureHalfspaceClassifier",),
-    "dp_halfspace.estimators.pure_network": ("PureNetworkClassifier",),
-    "dp_halfspace.estimators.table": ("PrivateTableClassifier",),
-    "dp_halfspace.exceptions": (
-        "BudgetError",
-        "CertificateError",
-        "PrivacyWarning",
-        "RepeatedFitWarning",
-    ),
-    "dp_halfspace.ledger.ledger": ("PrivacyLedger",),
-    "dp_halfspace.model_selection.prefit": (
-        "PrivateConformalClassifier",
-        "PrivateThresholdClassifier",
-    ),
-    "dp_halfspace.model_selection.search": ("PrivateSearchCV",),
+    "AdaptiveMarginClassifier": "estimators.adaptive_margin",
+    "BudgetError": "exceptions",
+    "CertificateError": "exceptions",
+    "LabelPrivateClassifier": "estimators.label_private",
+    "ObjectivePerturbationClassifier": "estimators.objective_perturbation",
+    "OutputPerturbationClassifier": "estimators.output_perturbation",
+    "PrivacyLedger": "ledger",
+    "PrivacyWarning": "exceptions",
+    "PrivateAUCClassifier": "estimators.auc",
+    "PrivateConformalClassifier": "model_selection",
+    "PrivateKernelClassifier": "estimators.kernel",
+    "PrivateSearchCV": "model_selection",
+    "PrivateTableClassifier": "estimators.table",
+    "PrivateThresholdClassifier": "model_selection",
+    "PureHalfspaceClassifier": "estimators.pure_halfspace",
+    "PureNetworkClassifier": "estimators.pure_network",
+    "RepeatedFitWarning": "exceptions",
 }
-__getattr__, __dir__ = lazy_names(__name__, _HOMES)
+__all__ = [*_PARTS, *_HOMES]  # noqa: PLE0604 (they are strings)
+
+
+def __getattr__(name: str) -> Any:
+    """Import a part of the package, or a name from its home, when it is first asked for."""
+    if name in _PARTS:
+        return import_module(f"{__name__}.{name}")
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

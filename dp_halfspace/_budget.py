@@ -5,23 +5,24 @@ from __future__ import annotations
 import copy
 import math
 import os
-from collections.abc import Callable, Iterable
-from functools import lru_cache
+from collections.abc import Callable, Iterable, Mapping
 from numbers import Integral, Real
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from sklearn.base import BaseEstimator
 
 from dp_halfspace._outer_calls import OF_PAIRS, callers
 from dp_halfspace._params import EPSILON_RANGE, storable
 from dp_halfspace._pipelines import findings_of_pipeline
+from dp_halfspace._repeated_fits import warn_of_repeated_fits
 from dp_halfspace._sklearn_compat import HasMethods, Interval, Options, StrOptions, calls_of_sklearn
 from dp_halfspace.exceptions import warn_caller
+from dp_halfspace.privacy.mechanisms import Permit, authorise
+from dp_halfspace.privacy.randomness import noise_kind, noise_source
+from dp_halfspace.privacy.record import PrivacyRecord
 
 if TYPE_CHECKING:
     from typing_extensions import Self
-
-    from dp_halfspace.privacy.record import PrivacyRecord
 
 # Below this number accounting would underflow, and a fit would be useless.
 _SMALLEST_DELTA = 1e-300
@@ -91,13 +92,10 @@ class SharedLedger(BaseEstimator):
     """
 
     epsilon: float
+    random_state: int | None
     ledger: Any
 
-    @classmethod
-    @lru_cache(maxsize=128)  # Reading a signature takes most of the time of a clone.
-    def _get_param_names(cls) -> tuple[str, ...]:
-        """Return the names of the parameters, in the order of scikit-learn."""
-        return tuple(super()._get_param_names())
+    _adjacency: ClassVar[str] = "replace-one"
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Return the parameters; a `PrivacyLedger` appears as the text that stands for it.
@@ -122,6 +120,30 @@ class SharedLedger(BaseEstimator):
         other: Self = copy.copy(self)
         other.epsilon = epsilon
         return other
+
+    def _record_of(
+        self, plan: Any, delta: float, people: Any, public: Mapping[str, Any]
+    ) -> PrivacyRecord:
+        """Return the record of planned releases and of what a fit treats as public."""
+        return PrivacyRecord(
+            epsilon=float(self.epsilon),
+            delta=delta,
+            adjacency=self._adjacency if people is None else "replace-one-person",
+            events=plan.events,
+            noise="none" if math.isinf(self.epsilon) else noise_kind(self.random_state),
+            public={**public, **plan.public},
+        )
+
+    def _permit_for(
+        self, record: PrivacyRecord, plan: Callable[[float], PrivacyRecord], ledger: Any, X: Any
+    ) -> Permit:
+        """Charge the ledger before any noise is drawn; return the permit for the releases.
+
+        Refusals name an epsilon for which the record of the `plan` is accepted.
+        """
+        opened = opened_ledger(ledger, type(self).__name__, plan)
+        warn_of_repeated_fits(type(self), record, opened, X)
+        return authorise(record, noise_source(self.random_state), opened)
 
     def __sklearn_clone__(self) -> Any:
         twin = BaseEstimator.__sklearn_clone__(self)

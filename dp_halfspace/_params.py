@@ -16,7 +16,6 @@ from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn import config_context
 
 from dp_halfspace._memory import OutOfMemory, shortages_dropped
 from dp_halfspace._sklearn_compat import Interval, validate_parameter_constraints
@@ -151,35 +150,31 @@ def check_values(constraints: dict[str, list[Any]], values: dict[str, Any], owne
     validate_parameter_constraints(constraints, params, caller_name=owner)
 
 
-def fit_context(*, prefer_skip_nested_validation: bool) -> Callable[[Fit], Fit]:
+def fit_context(fit: Fit) -> Fit:
     """Validate the parameters before a ``fit``, and disable floating-point warnings inside it.
 
     Whether a number under- or overflows depends on private data: neither a warning nor,
     under ``numpy.seterr(all="raise")``, an exception may show it.
     """
 
-    def decorate(fit: Fit) -> Fit:
-        @wraps(fit)
-        def checked_fit(estimator: Any, *args: Any, **kwargs: Any) -> Any:
-            # The ranges are part of the guarantee, so the setting of scikit-learn that skips the
-            # validation of parameters does not skip this one.
-            constraints = estimator._parameter_constraints
-            params = {name: getattr(estimator, name) for name in constraints}
-            check_values(constraints, params, type(estimator).__name__)
-            nested = config_context(skip_parameter_validation=prefer_skip_nested_validation)
-            with shortages_dropped(), nested, np.errstate(all="ignore"):
-                return fit(estimator, *args, **kwargs)
-            raise OutOfMemory(
-                "there is not enough memory for this fit: use fewer columns, classes or "
-                "components, or give the rows in chunks, as dask arrays or by "
-                "dp_halfspace.datasets.in_chunks. What a ledger was charged remains charged"
-            )
+    @wraps(fit)
+    def checked_fit(estimator: Any, *args: Any, **kwargs: Any) -> Any:
+        # The ranges are part of the guarantee, so the setting of scikit-learn that skips the
+        # validation of parameters does not skip this one.
+        constraints = estimator._parameter_constraints
+        params = {name: getattr(estimator, name) for name in constraints}
+        check_values(constraints, params, type(estimator).__name__)
+        with shortages_dropped(), np.errstate(all="ignore"):
+            return fit(estimator, *args, **kwargs)
+        raise OutOfMemory(
+            "there is not enough memory for this fit: use fewer columns, classes or components, or "
+            "give the rows in chunks, as dask arrays or by dp_halfspace.datasets.in_chunks. What a "
+            "ledger was charged remains charged"
+        )
 
-        # scikit-learn assumes that a parameter of this name accepts any weights, and that weights
-        # equal repeated rows. These weights are in [0, 1], so they are requested by name instead.
-        own = signature(fit)
-        shown = [each for each in own.parameters.values() if each.name != "sample_weight"]
-        checked_fit.__signature__ = own.replace(parameters=shown)  # type: ignore[attr-defined]
-        return checked_fit  # type: ignore[return-value]
-
-    return decorate
+    # scikit-learn assumes that a parameter of this name accepts any weights, and that weights equal
+    # repeated rows. These weights are in [0, 1], so they are requested by name instead.
+    own = signature(fit)
+    shown = [each for each in own.parameters.values() if each.name != "sample_weight"]
+    checked_fit.__signature__ = own.replace(parameters=shown)  # type: ignore[attr-defined]
+    return checked_fit  # type: ignore[return-value]

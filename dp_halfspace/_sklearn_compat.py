@@ -14,34 +14,19 @@ from importlib.util import find_spec
 from typing import Any, TypeVar
 
 from sklearn.frozen import FrozenEstimator
-from sklearn.utils import _safe_indexing as rows_of
+from sklearn.utils import _safe_indexing
+from sklearn.utils._param_validation import HasMethods as HasMethods
+from sklearn.utils._param_validation import Interval as Interval
+from sklearn.utils._param_validation import Options as Options
+from sklearn.utils._param_validation import StrOptions as StrOptions
 from sklearn.utils._param_validation import (
-    HasMethods,
-    Interval,
-    Options,
-    StrOptions,
-    validate_parameter_constraints,
+    validate_parameter_constraints as validate_parameter_constraints,
 )
-from sklearn.utils.validation import _check_feature_names_in as column_names
-from threadpoolctl import ThreadpoolController
+from sklearn.utils.validation import _check_feature_names_in
+from threadpoolctl import ThreadpoolController as ThreadpoolController
 
-__all__ = [
-    "HAS_CALLBACKS",
-    "FitTasks",
-    "HasMethods",
-    "Interval",
-    "Options",
-    "StrOptions",
-    "ThreadpoolController",
-    "calls_of_sklearn",
-    "column_names",
-    "rows_of",
-    "set_callbacks",
-    "single_blas_thread",
-    "validate_parameter_constraints",
-    "with_callbacks",
-    "without_callbacks",
-]
+rows_of = _safe_indexing
+column_names = _check_feature_names_in
 
 Fit = TypeVar("Fit", bound=Callable[..., Any])
 

@@ -19,9 +19,6 @@ from dp_halfspace.data.validation import with_readable_texts
 
 __all__ = ["in_chunks", "make_halfspace", "read_parquet"]
 
-# Distances of rows from the hyperplane of `make_halfspace` are spread over this length.
-_MARGIN_SPREAD = 0.1
-
 
 def make_halfspace(
     n_samples: int = 20_000,
@@ -88,7 +85,7 @@ def make_halfspace(
     X = random.standard_normal((n_samples, n_features))
     X -= np.outer(X @ separator, separator)
     X = _normalised_rows(X)
-    distance = random.uniform(margin, min(margin + _MARGIN_SPREAD, 1.0), n_samples)
+    distance = random.uniform(margin, min(margin + 0.1, 1.0), n_samples)
     X *= np.sqrt(1.0 - distance**2)[:, None]
     X += np.outer(y * distance, separator)
     y[random.uniform(size=n_samples) < label_noise] *= -1

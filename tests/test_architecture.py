@@ -29,7 +29,6 @@ RANKS = {
     "_arrays": 0,
     "_files": 0,
     "_html": 0,
-    "_lazy": 0,
     "_memory": 0,
     "_rounding": 0,
     "_pipelines": 0,
@@ -69,8 +68,6 @@ FLOORS = {
 }  # fmt: skip
 # What the papers may use of the engine: plans, steps and the second moment.
 ENGINE_OF_PAPERS = {f"dp_halfspace.engine.{name}" for name in ("plan", "steps", "moment")}
-# Names that a package hands out, when they are asked for, from a part that stands above it.
-FORWARDED = {"dp_halfspace.privacy": {"dp_halfspace.ledger.entries", "dp_halfspace.ledger.ledger"}}
 
 
 def dotted(path: Path) -> str:
@@ -105,8 +102,8 @@ def imports(source: str) -> frozenset[str]:
 
 
 def rank_violations(name: str, source: str) -> list[str]:
-    part, others = part_of(name), imports(source) - FORWARDED.get(name, set())
-    return [m for m in others if part_of(m) != part and RANKS[part_of(m)] >= RANKS[part]]
+    part = part_of(name)
+    return [m for m in imports(source) if part_of(m) != part and RANKS[part_of(m)] >= RANKS[part]]
 
 
 def floor_violations(name: str, source: str) -> list[str]:
@@ -282,50 +279,47 @@ def words_of_tests() -> set[str]:
     return {word for path in TESTS.rglob("*.py") for word in re.findall(r"\w+", path.read_text())}
 
 
+def public_names(package: str) -> list[str]:
+    """Names that a package hands out: what its file imports under its own name."""
+    module = importlib.import_module(f"dp_halfspace{package}")
+    tree = parsed(Path(module.__file__).read_text())
+    return [
+        alias.name
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ImportFrom)
+        for alias in node.names
+        if alias.asname == alias.name
+    ] or module.__all__
+
+
 @pytest.mark.parametrize("package", PUBLIC)
 def test_every_public_name_has_its_tests(package):
     """What a user can import and call is used in the tests, not only in its own example."""
     module = importlib.import_module(f"dp_halfspace{package}")
-    values = {name: getattr(module, name) for name in module.__all__}
+    values = {name: getattr(module, name) for name in public_names(package)}
     # A protocol or an alias is only a type.
     called = [n for n, v in values.items() if callable(v) and not getattr(v, "_is_protocol", False)]
+    assert called
     assert not [n for n in called if n not in words_of_tests()]
 
 
-PACKAGES = [package for package in PUBLIC if package != ".datasets"]
-
-
-def names_for_types(tree: ast.Module) -> dict[str, tuple[str, ...]]:
-    """Public names by their homes, as type checkers and editors read them."""
+def test_names_for_types_are_those_that_are_loaded():
+    """Type checkers and editors read the imports, of which the package makes none itself."""
+    tree = parsed(Path(dp_halfspace.__file__).read_text())
     (block,) = [node for node in tree.body if isinstance(node, ast.If)]
     assert ast.unparse(block.test) == "TYPE_CHECKING"
-    found: dict[str, tuple[str, ...]] = {}
-    for node in block.body:
-        for alias in node.names:
-            assert alias.asname == alias.name
-            found[node.module] = (*found.get(node.module, ()), alias.name)
-    return found
+    homes = {
+        alias.name: node.module.partition(".")[2] for node in block.body for alias in node.names
+    }
+    parts = dict.fromkeys(dp_halfspace._PARTS, "")
+    assert homes == {**parts, **dp_halfspace._HOMES}
 
 
-@pytest.mark.parametrize("package", [*PACKAGES, ".papers"])
-def test_public_names_for_types_are_those_that_are_loaded(package):
+@pytest.mark.parametrize("package", PUBLIC[1:])
+def test_no_module_takes_the_place_of_a_public_name(package):
     module = importlib.import_module(f"dp_halfspace{package}")
-    assert names_for_types(ast.parse(Path(module.__file__).read_text())) == module._HOMES
-
-
-@pytest.mark.parametrize("package", PACKAGES)
-def test_public_names_stand_in_one_table_and_are_loaded_on_first_use(package):
-    """A module of the same name would take the place of a public name when it is imported."""
-    module = importlib.import_module(f"dp_halfspace{package}")
-    tree = ast.parse(Path(module.__file__).read_text())
-    assigned = [ast.unparse(node.targets[0]) for node in tree.body if isinstance(node, ast.Assign)]
-    assert "(__getattr__, __dir__)" in assigned
-    assert "__all__" not in assigned
-    imported = {node.module for node in tree.body if isinstance(node, ast.ImportFrom)}
-    assert imported <= {"__future__", "typing", "dp_halfspace._lazy"}
-    assert set(module.__all__) <= set(dir(module))
     parts = {path.stem for path in Path(module.__file__).parent.iterdir()}
-    assert not [n for n in module.__all__ if n in parts and package]
+    assert package == ".datasets" or not [n for n in public_names(package) if n in parts]
 
 
 @cache
@@ -342,10 +336,8 @@ sys.path.insert(0, sys.argv[1])
 import dp_halfspace
 from dp_halfspace._cli import main
 assert dp_halfspace.__file__.startswith(sys.argv[1])
-for package in ("audit", "inspection", "metrics", "model_selection", "optim", "preprocessing",
-                "privacy", "projection", "theory"):
-    module = getattr(dp_halfspace, package)
-    assert all(getattr(module, name) is not None for name in module.__all__)
+for name in dp_halfspace.__all__:
+    assert getattr(dp_halfspace, name) is not None
 X = [[float(i % 7), float(i % 3)] for i in range(60)]
 model = dp_halfspace.AdaptiveMarginClassifier(epsilon=20.0, classes=[0, 1])
 with warnings.catch_warnings(record=True) as said:
@@ -376,8 +368,6 @@ def test_the_package_works_from_a_zip_without_its_sources(tmp_path):
 # One after the other in one process, as every new one loads NumPy and scikit-learn again.
 STAGES = (
     "import dp_halfspace; dir(dp_halfspace)",
-    "model = dp_halfspace.AdaptiveMarginClassifier(data_norm=1, solver='noisy_gd')\n"
-    "import numpy; X = numpy.eye(9); model.fit(X, [0, 1, 1] * 3).predict(X)",
     "from dp_halfspace import OutputPerturbationClassifier",
 )
 
@@ -388,26 +378,21 @@ def test_import_loads_nothing_heavy():
 
 
 def test_estimators_load_no_more_than_they_need():
-    loaded = loaded_after(*STAGES)[2]
+    loaded = loaded_after(*STAGES)[1]
     heavy = {"sklearn.linear_model", "sklearn.svm", "sklearn.model_selection", "matplotlib"}
     assert not loaded & heavy
-
-
-def test_a_default_fit_loads_what_it_executes():
-    own = {name for name in loaded_after(*STAGES)[1] if name.startswith("dp_halfspace.")}
-    others = (
-        "papers.", "selection.small", "selection.column", "estimators._ranking",
-        "estimators._centred", "estimators._kernel_features", "ledger",
-        "optim.risks", "optim.solvers", "privacy.exponential",
-        "privacy.random_stopping", "projection.features",
-    )  # fmt: skip
-    assert not [name for name in own if name[len("dp_halfspace.") :].startswith(others)]
 
 
 @pytest.mark.parametrize("data_norm", [1.0, None])
 def test_the_files_that_a_default_fit_executes_are_listed(data_norm):
     found = {path.relative_to(ROOT).as_posix() for path in executed_files(data_norm)}
     assert {"engine/steps.py", "privacy/mechanisms.py"} <= found
+    others = (
+        "papers/", "selection/small", "selection/column", "estimators/_ranking",
+        "estimators/_centred", "estimators/_kernel_features", "ledger", "optim/solvers",
+        "privacy/exponential", "privacy/random_stopping", "projection/features",
+    )  # fmt: skip
+    assert not [name for name in found if name.startswith(others)]
 
 
 # In a process of its own: another test may have imported a part. What one part loads is forgotten

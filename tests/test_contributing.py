@@ -120,12 +120,8 @@ def add_estimator(package):
         home,
         "    from dp_halfspace.estimators.toy import ToyClassifier as ToyClassifier\n" + home,
     )
-    home = '    "dp_halfspace.exceptions": ('
-    edit(
-        package / "__init__.py",
-        home,
-        '    "dp_halfspace.estimators.toy": ("ToyClassifier",),\n' + home,
-    )
+    home = '    "BudgetError": "exceptions",\n'
+    edit(package / "__init__.py", home, '    "ToyClassifier": "estimators.toy",\n' + home)
     return """
 from sklearn.base import clone
 from dp_halfspace import ToyClassifier

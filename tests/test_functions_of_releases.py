@@ -4,7 +4,6 @@ Audits replay whole fits; here every part is replayed by itself, where nothing t
 can hide an exact number in the place of a released one.
 """
 
-import math
 from dataclasses import replace
 from itertools import product
 
@@ -17,11 +16,9 @@ from dp_halfspace.engine import linear
 from dp_halfspace.engine.scales import plan_column_scales
 from dp_halfspace.metrics._held_out import HeldOut
 from dp_halfspace.papers.halfspace_search import plan_directions
-from dp_halfspace.papers.kernel import KernelTraining
 from dp_halfspace.papers.known_margin import plan_known_margin
 from dp_halfspace.papers.staged_search import plan_search, run_search
 from dp_halfspace.privacy.budget import Budget
-from dp_halfspace.projection.features import AdditiveMap, draw_fourier
 from dp_halfspace.rows.rows import normalised_rows
 from dp_halfspace.selection.small_tables import plan_small_table
 from dp_halfspace.selection.small_trees import plan_small_tree, plan_staged_tree
@@ -158,33 +155,6 @@ def test_rows_that_are_counted_one_by_one_are_seen(monkeypatch):
         assert worst_person(run) > 2.0
 
 
-LINEAR = AdditiveMap(3, 1)
-CURVED = AdditiveMap(3, 2, draw_fourier(3, np.ones(4), np.random.default_rng(2)))
-
-
-@pytest.mark.parametrize("features", [LINEAR, CURVED], ids=["linear", "curved"])
-def test_rows_of_features_weigh_people(features):
-    """A second moment of unit rows moves by the root of two, if a person counts once."""
-    problem = problem_of(20, features.n_components)
-    training = plan_known_margin(problem, "noisy_gd", 0.5, Budget.gaussian(5.0))
-    plan = KernelTraining(training, features, 1.0, 1.0, memory=10**6, parameters={})
-    moments = []
-    for X, y, people in (persons(1, 0), persons(50, 1)):
-        rows = plan._rows(TrainingData(X, y, np.arange(2), None, people))
-        upper = np.triu(rows.gram())
-        moments.append(upper + np.triu(upper, 1).T)
-    assert 0.5 < np.linalg.norm(moments[0] - moments[1]) <= math.sqrt(2.0)
-
-
-class Placed:
-    """Features that show at which place of its block a row was computed."""
-
-    n_components = 1
-
-    def apply(self, rows):
-        return np.arange(1.0, len(rows) + 1.0, dtype=np.float32)[:, None]
-
-
 # Places at which parts of fits and of scores compute each row.
 PLACES = {
     "held-out records": lambda data: HeldOut(
@@ -212,15 +182,3 @@ def test_lengths_of_rows_are_computed_where_their_persons_stand(monkeypatch):
         linear.sum_of_squares(TrainingData(X, y, np.arange(2), None, people), 1.0)
         assert sizes[0] == len(people)
         sizes.clear()
-
-
-def test_features_of_a_row_are_computed_where_its_person_stands():
-    """Products of matrices may round a row by its place, which no other person may move."""
-    problem = problem_of(20, 1)
-    training = plan_known_margin(problem, "noisy_gd", 0.5, Budget.gaussian(5.0))
-    plan = KernelTraining(training, Placed(), 1.0, 1.0, memory=10**6, parameters={})
-    found = []
-    for X, y, people in (persons(1, 0), persons(50, 1)):
-        kept = plan._rows(TrainingData(X, y, np.arange(2), None, people))._matrix.kept
-        found.append(np.delete(kept, np.s_[3 : 3 + people.counts[2]], axis=0))
-    np.testing.assert_array_equal(*found)

@@ -50,9 +50,7 @@ from dp_halfspace.estimators._ranking import threshold_grid, threshold_losses
 from dp_halfspace.exceptions import BudgetError
 from dp_halfspace.metrics import METRICS, private_score
 from dp_halfspace.preprocessing import PrivateScaler
-from dp_halfspace.projection import draw_additive
 from dp_halfspace.rows import blocks
-from dp_halfspace.rows.mapped_rows import clipped_features, normalised_feature_rows
 from dp_halfspace.rows.rows import Rows, normalised_rows
 from tests.adversarial import unit
 from tests.metrics.problem import Known
@@ -329,78 +327,69 @@ def test_errors_of_a_threshold_move_by_one_at_most_and_do_not_grow_with_rows():
 FORMS = {"C": np.asarray, "F": np.asfortranarray, "single": np.float32, "CSR": sparse.csr_array}
 
 
-def own_bits(X, people, kind):
+def own_bits(X, people):
     """What is computed for the rows of the last person but one, and after it."""
-    if kind == "features":
-        features = clipped_features(
-            X, 1.0, draw_additive(X.shape[1], 3, 20, np.random.default_rng(0)), memory=0,
-            people=people,
-        )  # fmt: skip
-        rows = normalised_feature_rows(features, 0.5, people)
-        found = [features.kept]
-    else:
-        rows, found = normalised_rows(X, 1.0, 0.2, people=people), []
+    rows = normalised_rows(X, 1.0, 0.2, people=people)
     size = rows.shape[1]
     turn = np.linalg.qr(np.random.default_rng(1).standard_normal((size, size)))[0]
+    stretched = np.geomspace(0.25, 200.0, size)[:, None] * turn
+    found = [rows.clip_images(m, 0.8, (0.6,))._scale for m in (stretched, stretched[-2:])]
     found += [rows._scale, rows.margins_over_constant(turn[:-1, 0])]
-    if kind != "features":
-        stretched = np.geomspace(0.25, 200.0, size)[:, None] * turn
-        found += [rows.clip_images(m, 0.8, (0.6,))._scale for m in (stretched, stretched[-2:])]
     return found
 
 
-def rows_that_moved(form, kind="rows"):
+def rows_that_moved(form):
     """How many rows of other people change a bit when the first person has other rows."""
     rng = np.random.default_rng(0)
-    others = [rng.standard_normal((size, 7)) for size in rng.integers(1, 5, 70)]
+    others = [rng.standard_normal((size, 60)) for size in rng.integers(1, 5, 70)]
     kept = sum(map(len, others))
     moved = 0
     with single_blas_thread():
         for sizes in ((1, 2), (5, 50), (3, 1)):
             found = []
             for size in sizes:
-                X, people = owned([rng.standard_normal((size, 7)) * 1e3, *others])
-                found.append(own_bits(FORMS[form](X), people, kind))
+                X, people = owned([rng.standard_normal((size, 60)) * 1e3, *others])
+                found.append(own_bits(FORMS[form](X), people))
             for a, b in zip(*found, strict=True):
                 moved += int((a[-kept:] != b[-kept:]).any(axis=tuple(range(1, a.ndim))).sum())
     return moved
 
 
-@pytest.mark.parametrize("kind", ["rows", "features"])
-def test_sparse_rows_of_people_have_the_values_of_dense_ones(kind):
+def test_sparse_rows_of_people_have_the_values_of_dense_ones():
     rng = np.random.default_rng(0)
     X, people = owned([rng.standard_normal((size, 7)) for size in rng.integers(1, 9, 40)])
     X[rng.random(X.shape) < 0.5] = 0.0
     with single_blas_thread():
-        dense, csr = (own_bits(FORMS[form](X), people, kind) for form in ("C", "CSR"))
+        dense, csr = (own_bits(FORMS[form](X), people) for form in ("C", "CSR"))
     for a, b in zip(dense, csr, strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-6)
 
 
 @pytest.mark.sampled(5)
-@pytest.mark.parametrize("kind", ["rows", "features"])
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize(("entries", "tile"), [(3 * 2**16, 128), (64, 128), (3 * 2**16, 2)])
-def test_no_bit_of_a_row_depends_on_how_many_rows_others_have(
-    monkeypatch, form, kind, entries, tile
-):
+def test_no_bit_of_a_row_depends_on_how_many_rows_others_have(monkeypatch, form, entries, tile):
     monkeypatch.setattr(blocks, "_SUMMED_ENTRIES", entries)
     monkeypatch.setattr(people_module, "_TILE", tile)
-    assert rows_that_moved(form, kind) == 0
+    assert rows_that_moved(form) == 0
+
+
+def lists_of(counts, block_rows):
+    """The lists of rows that a function of rows is given."""
+    lists = []
+    found = People(np.array(counts)).row_by_row(lambda at: (lists.append(at), at)[1], block_rows)
+    np.testing.assert_array_equal(found, np.arange(sum(counts)))
+    return lists
 
 
 def standing(counts, block_rows):
     """Where each row of each person is computed: its place, and the size of the block."""
-    found = {}
-    people = People(np.array(counts))
+    found, starts = {}, np.cumsum(counts) - counts
     owner = np.repeat(np.arange(len(counts)), counts)
-    for index, place, size in people.places(block_rows):
-        assert (np.diff(place) > 0).all()
-        for row, at in zip(index.tolist(), place.tolist(), strict=True):
-            key = owner[row], row - people.starts[owner[row]]
-            assert key not in found
-            found[key] = at, size
-    assert len(found) == sum(counts)
+    for index in lists_of(counts, block_rows):
+        # A row that fills the places of others comes first at its own.
+        for row, at in zip(*np.unique(index, return_index=True), strict=True):
+            found.setdefault((owner[row], row - starts[owner[row]]), (at, len(index)))
     return found
 
 
@@ -440,7 +429,7 @@ def test_a_function_of_rows_is_given_lists_of_public_length(monkeypatch):
 
 def effort(counts):
     """Rows that are computed, with empty places, and blocks of them, for each row of a table."""
-    sizes = [size for _, _, size in People(np.array(counts)).places(4096)]
+    sizes = list(map(len, lists_of(counts, 4096)))
     return sum(sizes) / sum(counts), len(sizes) / sum(counts)
 
 
@@ -479,7 +468,7 @@ def test_a_block_of_all_people_for_every_row_is_seen(monkeypatch):
 def test_what_is_computed_in_the_order_of_the_rows_is_seen(monkeypatch):
     """Planted: lengths and scores where the rows are, not where their people are."""
     monkeypatch.setattr(Rows, "_by_person", lambda rows, function: function(rows))
-    assert rows_that_moved("F", "features") > 0
+    assert rows_that_moved("F") > 0
 
 
 def sum_error(n_rows):
@@ -633,8 +622,7 @@ def takers():
     """Everything with a fit or a plan, parts of a search included."""
     names = [name for name in dp_halfspace.__all__ if hasattr(getattr(dp_halfspace, name), "fit")]
     made = [getattr(dp_halfspace, name) for name in names]
-    scalers = [getattr(preprocessing, name) for name in preprocessing.__all__]
-    kinds = [*made, *(kind for kind in scalers if hasattr(kind, "fit"))]
+    kinds = [*made, *(kind for kind in vars(preprocessing).values() if hasattr(kind, "fit"))]
     return [(kind, way) for kind in kinds for way in ("fit", "plan") if hasattr(kind, way)]
 
 

@@ -29,11 +29,11 @@ from dp_halfspace import (
     PrivateSearchCV,
     PrivateTableClassifier,
     RepeatedFitWarning,
+    _budget,
     _outer_calls,
     _repeated_fits,
     audit,
 )
-from dp_halfspace.estimators import base
 from dp_halfspace.inspection import plan_accuracy
 from dp_halfspace.model_selection import PrivateThresholdClassifier, _search_runs
 from dp_halfspace.preprocessing import PrivateScaler
@@ -76,13 +76,13 @@ def texts_of(function, **options):
 
 def records_of(monkeypatch, function):
     """The records of all fits, and what was said."""
-    records, real = [], base.warn_of_repeated_fits
+    records, real = [], _budget.warn_of_repeated_fits
 
     def recorded(kind, record, *others):
         records.append(record)
         real(kind, record, *others)
 
-    monkeypatch.setattr(base, "warn_of_repeated_fits", recorded)
+    monkeypatch.setattr(_budget, "warn_of_repeated_fits", recorded)
     return records, said_of(function)
 
 

@@ -6,19 +6,8 @@ package. An audit cannot prove privacy; it can only find that a claim is false. 
 data without noise, so their results are only for people who may see the data.
 """
 
-from typing import TYPE_CHECKING
-
-from dp_halfspace._lazy import lazy_names
-
-if TYPE_CHECKING:
-    from dp_halfspace.audit.black_box import AuditResult as AuditResult
-    from dp_halfspace.audit.black_box import audit as audit
-    from dp_halfspace.audit.white_box import ReplayedRelease as ReplayedRelease
-    from dp_halfspace.audit.white_box import ReplayResult as ReplayResult
-    from dp_halfspace.audit.white_box import replay as replay
-
-_HOMES = {
-    "dp_halfspace.audit.black_box": ("AuditResult", "audit"),
-    "dp_halfspace.audit.white_box": ("ReplayedRelease", "ReplayResult", "replay"),
-}
-__getattr__, __dir__ = lazy_names(__name__, _HOMES)
+from dp_halfspace.audit.black_box import AuditResult as AuditResult
+from dp_halfspace.audit.black_box import audit as audit
+from dp_halfspace.audit.white_box import ReplayedRelease as ReplayedRelease
+from dp_halfspace.audit.white_box import ReplayResult as ReplayResult
+from dp_halfspace.audit.white_box import replay as replay

@@ -41,8 +41,6 @@ _TRUTH_WORDS = {
 }
 # Pairs of categories that a reader may turn into booleans.
 _TRUTH_PAIRS = ((FALSE, TRUE), ("no", "yes"), ("n", "y"), ("f", "t"), ("0", "1"))
-# Strings that are read as 1 or 0 in a column of numbers; single letters have other meanings.
-_NUMBER_WORDS = {TRUE: 1.0, FALSE: 0.0, "yes": 1.0, "no": 0.0}
 
 DECIMALS = (".", ",", "either")
 _WHOLE_NUMBER = re.compile(r"[+-]?[0-9]+")
@@ -98,9 +96,6 @@ _CLOCK = re.compile(r"([0-9]{1,2}):([0-9]{2}:[0-9]{2})(\.[0-9]*[1-9])?(?:\.?0*)"
 # The place of an object in memory, in its string.
 _ADDRESS = re.compile(r" at 0x[0-9A-Fa-f]+")
 _EPOCH = date(1970, 1, 1).toordinal()
-# Range of whole numbers that may be dates in the format YYYYMMDD.
-_FIRST_COMPACT = 1000_01_01
-_LAST_COMPACT = 9999_12_31
 
 # Whole numbers of more bits, and decimals of more digits, are read as infinite, like floats.
 _MOST_BITS = 1330
@@ -381,8 +376,9 @@ def number_of(cell: Cell, decimal: str | None = None, unit: str = "") -> float:
     if cell is None:
         return math.nan
     if isinstance(cell, str):
-        word = _NUMBER_WORDS.get(cell.lower())
-        return notated_number(cell, decimal, unit) if word is None else word
+        # Single letters have other meanings in a column of numbers.
+        truth = truth_of(cell) if len(cell) > 1 else None
+        return notated_number(cell, decimal, unit) if truth is None else float(truth)
     if isinstance(cell, Moment):
         return cell.days + cell.nanoseconds / _PER_DAY
     try:
@@ -395,7 +391,7 @@ def date_of(cell: Cell) -> float:
     """Return days since 1970 of a date or a whole number YYYYMMDD; other numbers are days."""
     if isinstance(cell, bool):
         return math.nan
-    if isinstance(cell, int) and _FIRST_COMPACT <= cell <= _LAST_COMPACT:
+    if isinstance(cell, int) and 1000_01_01 <= cell <= 9999_12_31:
         rest, day = divmod(cell, 100)
         try:
             return float(date(rest // 100, rest % 100, day).toordinal() - _EPOCH)

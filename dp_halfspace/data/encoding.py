@@ -41,8 +41,6 @@ _ONES = 3
 _CHOICES = 10
 # Largest number of columns of all strings together.
 _ALL_PLACES = 330
-# Absolute entry of two categories in one column, whose distance is then that with two columns.
-_PAIR = math.sqrt(0.5)
 # A word: consecutive letters, digits and underscores of any alphabet.
 _WORD = re.compile(r"\w+")
 
@@ -161,7 +159,9 @@ def _encode_categories(cells: Stored, column: Column) -> Coded:
         codes = cells.read(lambda cell: _find_category(category_of(cell, decimal), place), np.intp)
     size = len(categories)
     if size == 2:
-        return _code(sparse.csr_array([[-_PAIR], [_PAIR], [0.0]]), codes)
+        # The distance of two categories in one column is that with two columns.
+        entry = math.sqrt(0.5)
+        return _code(sparse.csr_array([[-entry], [entry], [0.0]]), codes)
     return _code(_table(np.arange(size)[:, None], size), codes)
 
 

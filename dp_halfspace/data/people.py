@@ -14,7 +14,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
 
 # Bits of a weight: weights are multiples of 2^-30 or of a larger power of two, so that their sums
 # are exact in any order.
@@ -56,37 +55,21 @@ class People:
         one = 1 << min(GRID_BITS, bits)
         return np.repeat((one // self.counts) / one, self.counts)
 
-    def places(self, block_rows: int) -> Iterator[tuple[NDArray[np.intp], NDArray[np.intp], int]]:
-        """Yield the indices of rows, their places in a block, and the size of the block.
-
-        The first rows of all people come first, in blocks of people, then the rows of `_tiles`.
-        """
-        starts = self.starts
-        for lo in range(0, len(self), block_rows):
-            index = starts[lo : lo + block_rows]
-            yield index, np.arange(len(index)), len(index)
-        for index, is_there in self._tiles():
-            yield index[is_there], np.flatnonzero(is_there), len(index)
-
-    def row_by_row(self, function: Callable[..., NDArray[Any]]) -> NDArray[Any]:
+    def row_by_row(
+        self, function: Callable[..., NDArray[Any]], block_rows: int | None = None
+    ) -> NDArray[Any]:
         """Return for every row the result of a function that is called with a list of rows.
 
-        Each row has its place among all first rows or in a block of later ones. If a person has no
-        such row, the last row of the person fills the place.
+        Each row has its place among the first rows, of all people or of `block_rows`, or in a block
+        of later ones. If a person has no such row, the last row of the person fills the place.
         """
-        first = function(self.starts)
+        step = block_rows or len(self)
+        parts = [self.starts[lo : lo + step] for lo in range(0, len(self), step)]
+        first = np.concatenate([function(part) for part in parts])
         out = np.empty((self.counts.sum(), *first.shape[1:]), dtype=first.dtype)
         out[self.starts] = first
         for index, is_there in self._tiles():
             out[index[is_there]] = function(index)[is_there]
-        return out
-
-    def gather_blocks(self, block_rows: int, function: Callable[..., NDArray[Any]]) -> NDArray[Any]:
-        """Return for every row the result of a function of `places` at its place."""
-        places = list(self.places(block_rows))
-        found = np.concatenate([function(*where)[where[1]] for where in places])
-        out = np.empty_like(found)
-        out[np.concatenate([index for index, _, _ in places])] = found
         return out
 
     def _tiles(self) -> Iterator[tuple[NDArray[np.intp], NDArray[np.bool_]]]:
@@ -113,17 +96,3 @@ class People:
         for person in np.flatnonzero(self.counts > _TILE):
             for first in range(_TILE, int(self.counts[person]), _TILE):
                 yield tile(slice(person, person + 1), first)
-
-
-def place_rows(X: Any, index: NDArray[np.intp], place: NDArray[np.intp], size: int) -> Any:
-    """Return `size` rows like those of an array or CSR matrix, with zeros at the other places."""
-    if sparse.issparse(X):
-        rows, indptr = X[index], np.zeros(size + 1, dtype=X.indptr.dtype)
-        indptr[place + 1] = np.diff(rows.indptr)
-        arrays = (rows.data, rows.indices, np.cumsum(indptr, dtype=indptr.dtype))
-        return sparse.csr_array(arrays, shape=(size, X.shape[1]))
-    # The result has the memory order of X, which determines how norms of rows are summed.
-    is_fortran = X.ndim == 2 and X.strides[0] < X.strides[1]
-    out = np.zeros((size, *X.shape[1:]), dtype=X.dtype, order="F" if is_fortran else "C")
-    out[place] = X[index]
-    return out

@@ -9,7 +9,6 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from dp_halfspace import papers
 from dp_halfspace._sklearn_compat import HasMethods, Interval, StrOptions
 from dp_halfspace.data.validation import TrainingData
 from dp_halfspace.engine.linear import LinearFit, plan_linear
@@ -17,6 +16,9 @@ from dp_halfspace.engine.plan import FitPlan, PublicFacts
 from dp_halfspace.engine.steps import N_AVERAGED, N_STEPS
 from dp_halfspace.estimators._wrapped_plans import plan_rows, warn_of_unscaled_columns
 from dp_halfspace.estimators.base import DefaultStepsClassifier, has_defaults
+from dp_halfspace.papers import MARGIN_SELECTIONS, SMALLEST_MARGIN, SOLVERS
+from dp_halfspace.papers.margin_selection import margin_grid, plan_selection
+from dp_halfspace.papers.training import Problem
 from dp_halfspace.privacy.budget import Budget
 
 # For each `iterate`, the fraction of the last steps whose iterates are averaged.
@@ -203,11 +205,11 @@ class AdaptiveMarginClassifier(DefaultStepsClassifier):
         **DefaultStepsClassifier._parameter_constraints,
         "margin": [
             StrOptions({"auto"}),
-            Interval(Real, papers.SMALLEST_MARGIN, 1, closed="both"),
+            Interval(Real, SMALLEST_MARGIN, 1, closed="both"),
             "array-like",
         ],
-        "solver": [StrOptions({"auto", "noisy_sgd", *papers.SOLVERS})],
-        "selection": [StrOptions({"none", *papers.MARGIN_SELECTIONS})],
+        "solver": [StrOptions({"auto", "noisy_sgd", *SOLVERS})],
+        "selection": [StrOptions({"none", *MARGIN_SELECTIONS})],
         "selection_score": [StrOptions({"training", "population"})],
         "iterate": [StrOptions({"averaged", "mean", "last"})],
         "projection": [StrOptions({"auto", "rademacher", "hadamard"}), None],
@@ -277,7 +279,7 @@ class AdaptiveMarginClassifier(DefaultStepsClassifier):
         in_scales = not (facts.is_scale_stated or facts.is_sparse)
         linear_map = None
         # An automatic projection mixes columns of one unit only, and a number of them has to be
-        # stated; a fit without one loads no paper.
+        # stated.
         is_automatic = in_scales or isinstance(self.n_components, str)
         if self.projection is not None and not (self.projection == "auto" and is_automatic):
             linear_map = self._problem(facts).draw_map(None)
@@ -297,9 +299,9 @@ class AdaptiveMarginClassifier(DefaultStepsClassifier):
         public = {**plan.public, "selection": "none", "margins": [None], "n_components": [n_drawn]}
         return replace(plan, public=public)
 
-    def _problem(self, facts: PublicFacts) -> Any:
+    def _problem(self, facts: PublicFacts) -> Problem:
         """Return the parameters that this class shares with the published algorithms."""
-        return papers.Problem(
+        return Problem(
             facts,
             self._constant_column(),
             projection=self.projection,
@@ -326,11 +328,11 @@ class AdaptiveMarginClassifier(DefaultStepsClassifier):
         if is_single:
             plan = plan_training(problem, solver, margins[0] if margins else None, budget)
         else:
-            plan = papers.plan_selection(
+            plan = plan_selection(
                 problem,
                 solver,
                 self.selection,
-                margins or papers.margin_grid(problem, budget),
+                margins or margin_grid(problem, budget),
                 budget,
                 population=self.selection_score == "population",
             )
@@ -345,7 +347,7 @@ def _checked_margins(margin: Any, *, is_grid: bool) -> list[float]:
     except ValueError:
         numbers = np.empty(0, dtype=object)
     is_number = numbers.dtype.kind in "iuf"
-    if not is_number or not ((numbers >= papers.SMALLEST_MARGIN) & (numbers <= 1)).all():
+    if not is_number or not ((numbers >= SMALLEST_MARGIN) & (numbers <= 1)).all():
         raise ValueError("margin must be 'auto', a number in [1e-9, 1] or a list of such numbers")
     if not is_grid and numbers.ndim != 0:
         raise ValueError(

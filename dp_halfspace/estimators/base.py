@@ -22,7 +22,6 @@ from sklearn.utils.validation import check_is_fitted
 from dp_halfspace._budget import (
     BUDGET,
     SharedLedger,
-    opened_ledger,
     warn_of_calls_around,
     warn_of_label_among_columns,
     warn_of_weak_budget,
@@ -36,7 +35,6 @@ from dp_halfspace._params import (
     public_number,
     resolved_delta,
 )
-from dp_halfspace._repeated_fits import warn_of_repeated_fits
 from dp_halfspace._silence import IGNORED_WARNINGS
 from dp_halfspace._sklearn_compat import (
     HAS_CALLBACKS,
@@ -63,8 +61,6 @@ from dp_halfspace.exceptions import warn_caller
 from dp_halfspace.preprocessing.scalers import ReleasedScaler
 from dp_halfspace.privacy.budget import Budget
 from dp_halfspace.privacy.events import Either, RandomStopping, single_runs
-from dp_halfspace.privacy.mechanisms import authorise
-from dp_halfspace.privacy.randomness import noise_kind, noise_source
 from dp_halfspace.privacy.record import LABELS_SEEN, PrivacyRecord
 from dp_halfspace.rows.rows import clipped_rows
 
@@ -100,7 +96,6 @@ class PrivateClassifier(ClassifierMixin, SharedLedger, ABC):
     # weights.
     __metadata_request__fit: ClassVar[dict[str, None]] = {"sample_weight": None}
 
-    _adjacency: ClassVar[str] = "replace-one"
     # Whether class_weight="balanced" is supported, by noisy counts of the classes.
     _can_balance_classes: ClassVar[bool] = False
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
@@ -135,7 +130,7 @@ class PrivateClassifier(ClassifierMixin, SharedLedger, ABC):
         return self
 
     @with_callbacks
-    @fit_context(prefer_skip_nested_validation=True)
+    @fit_context
     def fit(self, X: Any, y: ArrayLike, *, groups: Any = None, sample_weight: Any = None) -> Self:
         """Fit the model within the budget.
 
@@ -179,13 +174,10 @@ class PrivateClassifier(ClassifierMixin, SharedLedger, ABC):
         warn_of_calls_around(record)
         warn_of_weak_budget(record)
         self._warn_of_data(data, y)
-        # Pay: the ledger is charged before any noise is drawn.
-        plan_with = partial(self._record_with, data)
-        ledger = opened_ledger(self.ledger, type(self).__name__, plan_with)
-        warn_of_repeated_fits(type(self), record, ledger, X)
         if self.verbose:
             print(f"{type(self).__name__} is about to release: {record}")
-        permit = authorise(record, noise_source(self.random_state), ledger)
+        # Pay: the ledger is charged before any noise is drawn.
+        permit = self._permit_for(record, partial(self._record_with, data), self.ledger, X)
         tasks = FitTasks(self, _n_releases(record))
         permit.on_release = tasks.release
         # Run: make the releases, and map the coefficients back to the units of X.
@@ -199,7 +191,7 @@ class PrivateClassifier(ClassifierMixin, SharedLedger, ABC):
             warn_caller(self._finding)
         return self
 
-    @fit_context(prefer_skip_nested_validation=True)
+    @fit_context
     def plan(
         self, X: Any, y: ArrayLike, *, groups: Any = None, sample_weight: Any = None
     ) -> PrivacyRecord:
@@ -244,7 +236,7 @@ class PrivateClassifier(ClassifierMixin, SharedLedger, ABC):
         if outlook is not None and outlook.is_poor:
             warn_caller(str(outlook))
 
-    @fit_context(prefer_skip_nested_validation=True)
+    @fit_context
     def _plans(
         self, X: Any, y: ArrayLike, *, groups: Any = None, sample_weight: Any = None
     ) -> Callable[[float], PrivacyRecord]:
@@ -303,14 +295,8 @@ class PrivateClassifier(ClassifierMixin, SharedLedger, ABC):
 
     def _record(self, plan: FitPlan, data: TrainingData) -> PrivacyRecord:
         """Return the record of the planned releases and of the facts assumed to be public."""
-        return PrivacyRecord(
-            epsilon=float(self.epsilon),
-            delta=resolved_delta(self.delta, data.n_privacy_units),
-            adjacency=self._adjacency if data.people is None else "replace-one-person",
-            events=plan.events,
-            noise="none" if math.isinf(self.epsilon) else noise_kind(self.random_state),
-            public={**self._public_parameters(data), **plan.public},
-        )
+        delta = resolved_delta(self.delta, data.n_privacy_units)
+        return self._record_of(plan, delta, data.people, self._public_parameters(data))
 
     def _public_parameters(self, data: TrainingData) -> dict[str, Any]:
         """List the facts that the guarantee treats as public in every fit."""

@@ -1,1 +1,5 @@
-"""The privacy ledger that fits are charged to: a durable store, its reports and its cap."""
+"""The ledger: one total budget for every release about a data set."""
+
+from dp_halfspace.ledger.entries import LedgerEntry as LedgerEntry
+from dp_halfspace.ledger.ledger import PrivacyLedger as PrivacyLedger
+from dp_halfspace.ledger.ledger import open_ledger as open_ledger

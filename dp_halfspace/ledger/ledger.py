@@ -524,7 +524,7 @@ def open_ledger(ledger: Any) -> Any:
 
     Examples
     --------
-    >>> from dp_halfspace.privacy import PrivacyLedger
+    >>> from dp_halfspace import PrivacyLedger
     >>> from dp_halfspace.ledger.ledger import open_ledger
     >>> ledger = PrivacyLedger(epsilon=1.0, delta=0.0)
     >>> open_ledger(ledger.handle).epsilon, open_ledger(ledger) is ledger

@@ -130,9 +130,9 @@ class RobustAccuracy:
 
     Examples
     --------
-    >>> from dp_halfspace import AdaptiveMarginClassifier, PrivateSearchCV
+    >>> from dp_halfspace import OutputPerturbationClassifier, PrivateSearchCV
     >>> from dp_halfspace.model_selection import RobustAccuracy
-    >>> model = AdaptiveMarginClassifier(data_norm=1, classes=[-1, 1])
+    >>> model = OutputPerturbationClassifier(data_norm=1, classes=[-1, 1])
     >>> grid = {"adversary_radius": [0.0, 0.1]}
     >>> search = PrivateSearchCV(model, grid, scoring=RobustAccuracy(0.1))
     """

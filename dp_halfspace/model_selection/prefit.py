@@ -20,15 +20,9 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit, lambertw, ndtri
 from sklearn.utils.validation import check_is_fitted
 
-from dp_halfspace._budget import (
-    BUDGET,
-    opened_ledger,
-    warn_of_calls_around,
-    warn_of_weak_budget,
-)
+from dp_halfspace._budget import BUDGET, warn_of_calls_around, warn_of_weak_budget
 from dp_halfspace._memory import OutOfMemory, shortages_dropped
 from dp_halfspace._params import fit_context
-from dp_halfspace._repeated_fits import warn_of_repeated_fits
 from dp_halfspace._sklearn_compat import HasMethods, Interval, StrOptions
 from dp_halfspace.data.chunks import sum_over_chunks
 from dp_halfspace.exceptions import warn_caller
@@ -54,9 +48,8 @@ from dp_halfspace.model_selection._crossing import (
 from dp_halfspace.model_selection._wrapping import WrappingClassifier
 from dp_halfspace.privacy.budget import Budget
 from dp_halfspace.privacy.events import Event
-from dp_halfspace.privacy.mechanisms import ExponentialChoice, NoNoise, Permit, authorise
+from dp_halfspace.privacy.mechanisms import ExponentialChoice, NoNoise, Permit
 from dp_halfspace.privacy.noise import DiscreteLaplaceNoise
-from dp_halfspace.privacy.randomness import noise_kind, noise_source
 from dp_halfspace.privacy.record import PrivacyRecord
 
 # The constraints of parameters that a release without a delta has.
@@ -93,7 +86,7 @@ class PrefitClassifier(WrappingClassifier, ABC):
                 "have; PrivateTableClassifier has probabilities"
             )
 
-    @fit_context(prefer_skip_nested_validation=False)
+    @fit_context
     def fit(self, X: Any, y: ArrayLike, *, groups: Any = None) -> Any:
         """Learn from held-out private records within the budget; the model stays as it is.
 
@@ -127,10 +120,7 @@ class PrefitClassifier(WrappingClassifier, ABC):
         self._warn_of_plan(plan, data)
         # Evaluate the model before anything is charged, so that its own errors cost nothing.
         values = data.outcomes(self._outcome, self.estimator)
-        source = noise_source(self.random_state)
-        ledger = opened_ledger(self.ledger, type(self).__name__, partial(self._record_with, data))
-        warn_of_repeated_fits(type(self), record, ledger, X)
-        permit = authorise(record, source, ledger)
+        permit = self._permit_for(record, partial(self._record_with, data), self.ledger, X)
         self._release(plan, data, values, permit)
         self.classes_, self.privacy_ = data.classes, record
         self._warn_of_release(plan, data)
@@ -142,7 +132,7 @@ class PrefitClassifier(WrappingClassifier, ABC):
     def _warn_of_release(self, plan: Any, data: HeldOut) -> None:
         """Warn, by released values only, if the release is uninformative."""
 
-    @fit_context(prefer_skip_nested_validation=False)
+    @fit_context
     def plan(self, X: Any, y: ArrayLike, *, groups: Any = None) -> PrivacyRecord:
         """Say what ``fit`` would spend; nothing is drawn or charged.
 
@@ -178,7 +168,7 @@ class PrefitClassifier(WrappingClassifier, ABC):
         plan = self._plan_release(data)
         return data, plan, self._record(plan, data)
 
-    @fit_context(prefer_skip_nested_validation=False)
+    @fit_context
     def _plans(
         self, X: Any, y: ArrayLike, *, groups: Any = None
     ) -> Callable[[float], PrivacyRecord]:
@@ -192,14 +182,8 @@ class PrefitClassifier(WrappingClassifier, ABC):
 
     def _record(self, plan: Any, data: HeldOut) -> PrivacyRecord:
         """Return the record of a planned release."""
-        return PrivacyRecord(
-            epsilon=float(self.epsilon),
-            delta=0.0,
-            adjacency="replace-one" if data.people is None else "replace-one-person",
-            events=plan.events,
-            noise="none" if math.isinf(self.epsilon) else noise_kind(self.random_state),
-            public={"n_samples": data.n, "classes": data.classes.tolist(), **plan.public},
-        )
+        public = {"n_samples": data.n, "classes": data.classes.tolist()}
+        return self._record_of(plan, 0.0, data.people, public)
 
     @property
     @abstractmethod

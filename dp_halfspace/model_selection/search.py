@@ -15,11 +15,10 @@ from numpy.typing import ArrayLike
 from sklearn.base import clone
 from sklearn.model_selection import ParameterGrid
 
-from dp_halfspace._budget import BUDGET, opened_ledger, warn_of_calls_around, warn_of_weak_budget
+from dp_halfspace._budget import BUDGET, warn_of_calls_around, warn_of_weak_budget
 from dp_halfspace._memory import NUMBER_BYTES, refuse_beyond_memory
 from dp_halfspace._params import fit_context, require, resolved_delta
 from dp_halfspace._pipelines import library_of
-from dp_halfspace._repeated_fits import warn_of_repeated_fits
 from dp_halfspace._silence import IGNORED_WARNINGS, drop_output
 from dp_halfspace._sklearn_compat import HasMethods, Interval, StrOptions
 from dp_halfspace.estimators.base import PrivateClassifier
@@ -32,10 +31,10 @@ from dp_halfspace.model_selection._search_runs import (
     silence,
 )
 from dp_halfspace.model_selection._wrapping import WrappingClassifier
-from dp_halfspace.privacy.mechanisms import Permit, authorise
+from dp_halfspace.privacy.mechanisms import Permit
 from dp_halfspace.privacy.noise import uniform_below
 from dp_halfspace.privacy.random_stopping import best_run
-from dp_halfspace.privacy.randomness import noise_kind, noise_source
+from dp_halfspace.privacy.randomness import noise_kind
 from dp_halfspace.privacy.record import PrivacyRecord
 
 # Parameters of a candidate, with its budget.
@@ -227,7 +226,7 @@ class PrivateSearchCV(WrappingClassifier):
         "n_jobs": [Integral, None],
     }
 
-    @fit_context(prefer_skip_nested_validation=False)
+    @fit_context
     def fit(self, X: Any, y: ArrayLike) -> PrivateSearchCV:
         """Search within the budget.
 
@@ -255,10 +254,8 @@ class PrivateSearchCV(WrappingClassifier):
         warn_of_weak_budget(total)
         ledger = self.estimator.ledger if self.ledger is None else self.ledger
         record_with = lambda epsilon: plan_with(epsilon)[1]  # noqa: E731
-        account = opened_ledger(ledger, type(self).__name__, record_with)
         check_workers(self._candidate(candidates[0]), X, y, self.scoring, self.n_jobs)
-        warn_of_repeated_fits(type(self), total, account, X)
-        permit = authorise(total, noise_source(self.random_state), account)
+        permit = self._permit_for(total, record_with, ledger, X)
 
         index, best = self._run_search(plan, candidates, X, y, permit)
 
@@ -272,7 +269,7 @@ class PrivateSearchCV(WrappingClassifier):
         self.privacy_ = total
         return self
 
-    @fit_context(prefer_skip_nested_validation=False)
+    @fit_context
     def plan(self, X: Any, y: ArrayLike) -> PrivacyRecord:
         """Return what ``fit`` would spend; nothing is trained, drawn or charged.
 
@@ -310,7 +307,7 @@ class PrivateSearchCV(WrappingClassifier):
         self._candidate(candidates[0]).plan(X, y)
         return plan_with, plan, total, candidates
 
-    @fit_context(prefer_skip_nested_validation=False)
+    @fit_context
     def _plans(self, X: Any, y: ArrayLike) -> Callable[[float], PrivacyRecord]:
         """Return the record of `plan` as a function of epsilon; the data are validated once."""
         plan_with = self._planner(X, y)[1]

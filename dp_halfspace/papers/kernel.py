@@ -6,8 +6,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from dp_halfspace.data.chunks import Chunks
-from dp_halfspace.data.people import People
 from dp_halfspace.data.record_weights import weights_of
 from dp_halfspace.data.validation import TrainingData
 from dp_halfspace.engine.plan import (
@@ -25,8 +23,11 @@ from dp_halfspace.privacy.events import Event
 from dp_halfspace.privacy.mechanisms import Permit
 from dp_halfspace.projection.features import AdditiveMap, FeatureMap
 from dp_halfspace.rows.blocks import LONGEST, FloatArray
-from dp_halfspace.rows.chunked_rows import chunked_features, rows_over
-from dp_halfspace.rows.mapped_rows import clipped_features, normalised_feature_rows
+from dp_halfspace.rows.mapped_rows import (
+    FeatureRows,
+    clipped_features,
+    normalised_feature_rows,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,8 +61,9 @@ class KernelTraining(FitPlan):
 
     @property
     def takes(self) -> frozenset[str]:
-        """The inputs of the linear fit; features of a row are computed from this row alone."""
-        return self.training.takes if isinstance(self.training, LinearTraining) else frozenset()
+        """The inputs of the linear fit, of which features are computed for arrays of records."""
+        known = self.training.takes if isinstance(self.training, LinearTraining) else frozenset()
+        return known & {"sample_weight"}
 
     def run(self, data: TrainingData, permit: Permit) -> Fitted:
         """Make the features, train on their rows and map the coefficients back."""
@@ -80,20 +82,9 @@ class KernelTraining(FitPlan):
             },
         )
 
-    def _rows(self, data: TrainingData) -> Any:
+    def _rows(self, data: TrainingData) -> FeatureRows:
         """Return the features as rows of norm one, constant column included."""
-        given = self.data_norm, self.feature_map, self.memory
-        features = features_of(data.X, *given, data.people)
-        constant = self.training.constant_column
-        return rows_over(normalised_feature_rows, features, constant, people=data.people)
-
-
-def features_of(
-    X: Any, data_norm: float, feature_map: FeatureMap, memory: int, people: People | None = None
-) -> Any:
-    """Return the features of rows, which are scaled down first as the feature map requires."""
-    longest = LONGEST if isinstance(feature_map, AdditiveMap) else 1.0
-    how: dict[str, Any] = {"longest": longest, "people": people}
-    if isinstance(X, Chunks):
-        return chunked_features(X, data_norm, feature_map, memory=memory, **how)
-    return clipped_features(X, data_norm, feature_map, memory=memory, **how)
+        longest = LONGEST if isinstance(self.feature_map, AdditiveMap) else 1.0
+        given = data.X, self.data_norm, self.feature_map
+        features = clipped_features(*given, memory=self.memory, longest=longest)
+        return normalised_feature_rows(features, self.training.constant_column)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from abc import abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -17,9 +16,8 @@ from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
-from dp_halfspace._budget import BUDGET, SharedLedger, opened_ledger
+from dp_halfspace._budget import BUDGET, SharedLedger
 from dp_halfspace._params import fit_context, resolved_delta, storable
-from dp_halfspace._repeated_fits import warn_of_repeated_fits
 from dp_halfspace._sklearn_compat import Interval
 from dp_halfspace.data.chunked_data import by_chunks, checked_chunks
 from dp_halfspace.data.owners import sort_by_person
@@ -39,8 +37,6 @@ from dp_halfspace.engine.scales import (
     plan_column_scales,
 )
 from dp_halfspace.privacy.budget import Budget
-from dp_halfspace.privacy.mechanisms import authorise
-from dp_halfspace.privacy.randomness import noise_kind, noise_source
 from dp_halfspace.privacy.record import PrivacyRecord
 from dp_halfspace.rows.directions import asinh_cells
 
@@ -334,7 +330,7 @@ class PrivateScaler(SharedLedger, ColumnScaler):
         "clip": [Interval(Real, 0.1, 1e6, closed="both")],
     }
 
-    @fit_context(prefer_skip_nested_validation=True)
+    @fit_context
     def fit(self, X: Any, y: Any = None, *, groups: Any = None) -> PrivateScaler:
         """Estimate the column scales within the budget.
 
@@ -365,9 +361,7 @@ class PrivateScaler(SharedLedger, ColumnScaler):
         X, people, _ = sort_by_person(groups, X)
         plan, record = self._plan_fit(X.shape, people)
         plan_with = partial(self._record_with, X.shape, people)
-        ledger = opened_ledger(self.ledger, type(self).__name__, plan_with)
-        warn_of_repeated_fits(type(self), record, ledger, given)
-        permit = authorise(record, noise_source(self.random_state), ledger)
+        permit = self._permit_for(record, plan_with, self.ledger, given)
 
         scales = plan.run(X, permit, people)
 
@@ -378,7 +372,7 @@ class PrivateScaler(SharedLedger, ColumnScaler):
         self.center_, self.scale_, self.privacy_ = scales.center, scales.scale, record
         return self
 
-    @fit_context(prefer_skip_nested_validation=True)
+    @fit_context
     def plan(self, X: Any, y: Any = None, *, groups: Any = None) -> PrivacyRecord:
         """Return what ``fit`` would spend; no noise is drawn and nothing is charged.
 
@@ -402,7 +396,7 @@ class PrivateScaler(SharedLedger, ColumnScaler):
         """
         return self._plans(X, y, groups=groups)(self.epsilon)
 
-    @fit_context(prefer_skip_nested_validation=True)
+    @fit_context
     def _plans(
         self, X: Any, y: Any = None, *, groups: Any = None
     ) -> Callable[[float], PrivacyRecord]:
@@ -428,22 +422,15 @@ class PrivateScaler(SharedLedger, ColumnScaler):
         """Fix every public number of a fit."""
         n_samples, n_features = shape
         n_samples = n_samples if people is None else len(people)
-        epsilon, delta = float(self.epsilon), resolved_delta(self.delta, n_samples)
-        budget = Budget.of(epsilon, delta)
+        delta = resolved_delta(self.delta, n_samples)
+        budget = Budget.of(float(self.epsilon), delta)
         if budget.is_pure and people is not None:
             raise ValueError(
                 "groups needs delta > 0: the noise of pure DP is for counts of whole records"
             )
         plan = plan_column_scales(n_samples, n_features, budget)
-        record = PrivacyRecord(
-            epsilon=epsilon,
-            delta=delta,
-            adjacency="replace-one" if people is None else "replace-one-person",
-            events=plan.events,
-            noise="none" if math.isinf(epsilon) else noise_kind(self.random_state),
-            public={"n_samples": n_samples, "n_features": n_features, **plan.public},
-        )
-        return plan, record
+        public = {"n_samples": n_samples, "n_features": n_features}
+        return plan, self._record_of(plan, delta, people, public)
 
     def _scales(self) -> tuple[ColumnScales, float]:
         return ColumnScales(self.center_, self.scale_), float(self.clip)

@@ -305,8 +305,6 @@ def draw_additive(
     return AdditiveMap(n_features, checked_size("n_terms", n_terms), fourier)
 
 
-# Number of entries that are sketched at a time.
-_SKETCHED_ENTRIES = 2**17
 # Largest entry of a count sketch, so that products of entries are finite.
 _SATURATED = 2.0**60
 
@@ -343,8 +341,8 @@ class TensorSketchMap:
         X = checked_features(X, self.n_features_in)
         size = self.n_components
         out = np.empty((X.shape[0], size), dtype=np.float32)
-        entries = min(_SKETCHED_ENTRIES, min(128, max(1, WORK_ENTRIES // size)) * X.shape[1])
-        for lo, hi, block in row_blocks(X, entries):
+        n_rows = min(128, max(1, WORK_ENTRIES // size))
+        for lo, hi, block in row_blocks(X, n_rows * X.shape[1]):
             product = None
             for sketch in self.sketches:
                 image = np.asarray(to_dense(block @ sketch[:-1])) * self.gain

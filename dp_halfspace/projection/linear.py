@@ -66,12 +66,7 @@ class LinearMap(RowMap, Protocol):
 
 def checked_features(X: Any, n_features: int) -> Any:
     """Return `X`, or raise ValueError if it is not a real matrix with `n_features` columns."""
-    if sparse.issparse(X):
-        if X.format != "csr":
-            raise ValueError("sparse X must be in CSR format")
-        X = checked_csr(X)
-    else:
-        X = np.asarray(X)
+    X = checked_csr(X) if sparse.issparse(X) else np.asarray(X)
     if X.dtype.kind not in "biuf" or X.dtype.itemsize > 8:
         raise ValueError("X must be a matrix of real numbers of at most 64 bits")
     if X.ndim != 2 or X.shape[1] != n_features:

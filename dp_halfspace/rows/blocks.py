@@ -8,7 +8,8 @@ with certainty. Proofs: ``docs/proofs/certificate.md``, section 1.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from itertools import chain
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,6 +18,7 @@ from scipy import sparse
 
 from dp_halfspace._arrays import FloatArray as FloatArray  # noqa: PLC0414 (others import it here)
 from dp_halfspace._memory import CACHED_BYTES, COPIED_ROWS, NUMBER_BYTES, SPARSE_ROWS
+from dp_halfspace.data.chunks import add_compensated
 from dp_halfspace.data.sparse_rows import checked_csr
 
 # Number of entries of a block: 1.5 MB of float64, which stay in the cache between their two uses.
@@ -32,8 +34,6 @@ LONGEST = 2.0**60
 _COPIED_ENTRIES = CACHED_BYTES // NUMBER_BYTES
 # Sums of squares in this range are accurate, because no relevant term under- or overflows.
 _SAFE = (1e-200, 1e200)
-# Smaller factors are subnormal or nearly so, and are rounded down.
-_TINY_RATIO = 2.0**-1000
 
 
 def into_ball(point: FloatArray, radius: float) -> FloatArray:
@@ -71,6 +71,18 @@ def block_size(n_rows: int, n_columns: int, *, is_sparse: bool) -> int:
     """
     size = SPARSE_ROWS if is_sparse else max(_MIN_ROWS, _SUMMED_ENTRIES // max(n_columns, 1))
     return max(1, min(n_rows, size, SPARSE_ROWS))
+
+
+def sum_of_parts(
+    parts: Iterable[FloatArray], shape: tuple[int, ...], *, is_plain: bool
+) -> FloatArray:
+    """Add the contributions of blocks in their order, each by the one addition of the error bounds.
+
+    They are added by Kahan's rule unless there are few: ``docs/proofs/certificate.md``, section 8,
+    ``persons.md``, section 3.
+    """
+    total = np.zeros(shape)
+    return sum(parts, total) if is_plain else add_compensated(chain([total], parts))
 
 
 def sparse_view(kind: Any, arrays: tuple[Any, Any, Any], shape: tuple[int, int]) -> Any:
@@ -257,8 +269,6 @@ def canonical_csr(X: Any) -> Any:
     are found by the indices, because the flag on `X` may be out of date. The result is finite if
     `X` is finite.
     """
-    if X.format != "csr":
-        raise ValueError("sparse X must be in CSR format")
     X = checked_csr(X)
     shared = sparse.csr_array((X.data, X.indices, X.indptr), shape=X.shape)
     if shared.has_canonical_format:
@@ -370,6 +380,6 @@ def _scales_from_ratios(largest: FloatArray, squares: FloatArray, target: float)
     with np.errstate(divide="ignore", over="ignore", under="ignore", invalid="ignore"):
         factor = target / largest / np.sqrt(squares)
     factor = np.where(largest > 0.0, np.minimum(1.0, factor), 1.0)
-    # A subnormal quotient has an absolute error of up to two spacings, which are subtracted.
-    lower = np.maximum(factor - 2.0 * math.ulp(0.0), 0.0)
-    return np.where(factor < _TINY_RATIO, lower, factor)
+    # A subnormal quotient has an absolute error of up to two spacings, which are subtracted; from
+    # other factors this subtracts nothing.
+    return np.asarray(np.maximum(factor - 2.0 * math.ulp(0.0), 0.0))

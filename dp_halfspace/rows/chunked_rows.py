@@ -7,20 +7,15 @@ chunk; only coefficients are sent to the chunks, and only sums are returned.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
-from functools import partial
+from dataclasses import dataclass
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from dp_halfspace.data.chunks import Chunks
 from dp_halfspace.rows.blocks import FloatArray
-from dp_halfspace.rows.mapped_rows import Features, clipped_features
 from dp_halfspace.rows.rows import Rows, RowState
-
-if TYPE_CHECKING:
-    from dp_halfspace.projection.features import FeatureMap
 
 
 @dataclass(slots=True, eq=False)
@@ -102,18 +97,3 @@ def _make_state(
     matrix: Any, function: Callable[..., Rows], arguments: Any, options: Any
 ) -> RowState:
     return function(matrix, *arguments, **options).state
-
-
-def chunked_features(
-    X: Chunks, data_norm: float, feature_map: FeatureMap, *, memory: int, **how: Any
-) -> Chunks:
-    """Return the features of rows in chunks; they are kept in memory if all fit."""
-    n_samples, size = X.shape[0], feature_map.n_components
-    is_kept = 4 * n_samples * size <= memory
-    made: Callable[..., Features] = partial(
-        clipped_features, memory=memory if is_kept else 0, **how
-    )
-    features = X.each(made, data_norm, feature_map)
-    nothing = made(np.empty((0, X.n_columns)), data_norm, feature_map)
-    features = replace(features, n_columns=size, sample=nothing)
-    return features.kept() if is_kept else features

@@ -273,7 +273,7 @@ def integer_norm(largest: int, n_columns: int) -> float:
 
 IntArray: TypeAlias = NDArray[np.int64]
 
-_TILE_ROWS = 255  # so many ones fit into a byte
+TILE_ROWS = 255  # so many ones fit into a byte
 _TILE_COLUMNS = 1024
 # Public weights of the two classes are rounded to multiples of 2^-16.
 WEIGHT_BITS = 16
@@ -354,11 +354,11 @@ def counts_below(
     """
     width = directions.shape[1]
     counts = np.zeros(limits.shape, dtype=np.int64)
-    tile = (min(_TILE_ROWS, len(index)), min(_TILE_COLUMNS, width))
+    tile = (min(TILE_ROWS, len(index)), min(_TILE_COLUMNS, width))
     products = np.empty(tile, dtype=np.float32)
     below = np.empty(tile, dtype=np.bool_)
-    for start in range(0, len(index), _TILE_ROWS):
-        integers = rows[index[start : start + _TILE_ROWS]]
+    for start in range(0, len(index), TILE_ROWS):
+        integers = rows[index[start : start + TILE_ROWS]]
         for lo in range(0, width, _TILE_COLUMNS):
             part = np.s_[lo : lo + _TILE_COLUMNS]
             shape = np.s_[: len(integers), : min(_TILE_COLUMNS, width - lo)]

@@ -20,9 +20,9 @@ from dp_halfspace.rows.blocks import (
     FloatArray,
     block_size,
     is_blas_layout,
+    sum_of_parts,
     sums_of_squares,
 )
-from dp_halfspace.rows.rows import add_part
 
 Float32Array: TypeAlias = NDArray[np.float32]
 
@@ -122,10 +122,8 @@ class Float32Rows:
         """Return ``Z^T p(Z w)``: margins, `p` and sums of groups in float32; see `Rows`."""
         d = self._matrix.shape[1]
         single = np.ascontiguousarray(w, dtype=np.float32)
-        total = np.zeros(w.shape)
-        is_plain = len(self._matrix) <= PLAIN_BLOCKS * self.block_rows
-        missing = None if is_plain else np.zeros(w.shape)
-        for lo, X, scale, constants in self._blocks():
+
+        def part(lo: int, X: Any, scale: Any, constants: Any) -> FloatArray:
             with np.errstate(over="ignore", invalid="ignore"):
                 margins = X @ single[:d]
                 np.multiply(margins.T, scale, out=margins.T)
@@ -140,22 +138,28 @@ class Float32Rows:
             sums = np.zeros((columns.shape[1], d))
             add_products(columns, X, self.group, sums)
             block[:d] = sums.T.reshape(block[:d].shape)
-            add_part(block, total, missing)
-        return total
+            return block
+
+        return self._sum_blocks(w.shape, part)
 
     def gram(self, weights: FloatArray | None = None) -> FloatArray:
         """Return ``Z^T diag(weights) Z``, groups summed in float32; see `Rows`."""
         each = None if weights is None else weights.astype(np.float32)[:, None]
-        total = np.zeros((self.shape[1], self.shape[1]))
-        is_plain = len(self._matrix) <= PLAIN_BLOCKS * self.block_rows
-        missing = None if is_plain else np.zeros_like(total)
-        for lo, *block in self._blocks():
-            part = np.zeros_like(total)
+        shape = self.shape[1], self.shape[1]
+
+        def part(lo: int, *block: Any) -> FloatArray:
+            out = np.zeros(shape)
             for at, rows in _write_rows(*block):
                 left = rows if each is None else rows * each[lo + at.start : lo + at.stop]
-                add_products(left, rows, GRAM_GROUP, part)
-            add_part(part, total, missing)
-        return total
+                add_products(left, rows, GRAM_GROUP, out)
+            return out
+
+        return self._sum_blocks(shape, part)
+
+    def _sum_blocks(self, shape: tuple[int, ...], part: Callable[..., FloatArray]) -> FloatArray:
+        """Add the contributions of all blocks."""
+        is_plain = len(self._matrix) <= PLAIN_BLOCKS * self.block_rows
+        return sum_of_parts((part(*block) for block in self._blocks()), shape, is_plain=is_plain)
 
     def _blocks(self) -> Iterator[tuple[int, Float32Array, Float32Array, Float32Array]]:
         """Yield the first index, the rows, the factors and the constants of every block."""

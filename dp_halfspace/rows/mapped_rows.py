@@ -22,7 +22,6 @@ from scipy import sparse
 
 from dp_halfspace._arrays import SingleArray
 from dp_halfspace._rounding import UP
-from dp_halfspace.data.people import People, place_rows
 from dp_halfspace.rows.blocks import (
     Block,
     FloatArray,
@@ -188,11 +187,6 @@ class Features:
         """Shape of the matrix."""
         return self.X.shape[0], self.feature_map.n_components
 
-    def place_rows(self, *where: Any) -> Features:
-        """Return kept features at given places of a block; see `place_rows`."""
-        kept = place_rows(self.kept, *where)
-        return Features(np.empty((len(kept), 0)), self.scale, self.feature_map, kept)
-
     def __getitem__(self, rows: slice | NDArray[np.intp]) -> SingleArray:
         """Return the features of some rows, as float32."""
         if isinstance(rows, slice) and rows.stop is not None and rows.stop <= len(self.kept):
@@ -211,7 +205,7 @@ class FeatureRows(Rows):
 
     __slots__ = ()
 
-    def _check_matrix(self, X: Features) -> Features:
+    def _as_read(self, X: Features) -> Features:
         """Return the features, which replace the array of `Rows`."""
         return X
 
@@ -227,9 +221,6 @@ class FeatureRows(Rows):
             out += np.matmul(part.T, part, out=product)
 
         return self._sum_blocks((size, size), add)
-
-    def _matrix_placed(self, *where: Any) -> Any:
-        return self._matrix.place_rows(*where)
 
     def dense(self, index: NDArray[np.intp]) -> FloatArray:
         """Return some rows as an array, with norms within the bound; see `Rows.dense`.
@@ -261,27 +252,16 @@ def clipped_features(
     *,
     memory: int,
     longest: float = 1.0,
-    people: People | None = None,
 ) -> Features:
     """Return the features of the rows of `X`, divided by the public `data_norm`.
 
     Scaled rows that are longer than `longest` are scaled down to it. The number of rows whose
-    features are kept between passes is a function of the shape and of `memory`, in bytes. With
-    `people`, the features of all rows are kept, and each is computed at the place of its person.
+    features are kept between passes is a function of the shape and of `memory`, in bytes.
     """
     X = canonical_csr(X) if sparse.issparse(X) else X
     scale = clip_scales(X, data_norm * longest) / data_norm
     n, k = X.shape[0], feature_map.n_components
-    nothing = np.empty((0, k), dtype=np.float32)
-    made = Features(X, scale, feature_map, nothing)
-    if people is not None:
-        kept = people.gather_blocks(
-            block_size(len(people), k, is_sparse=False),
-            lambda *where: Features(
-                place_rows(X, *where), place_rows(scale, *where), feature_map, nothing
-            )[0 : where[2]],
-        )
-        return Features(X, scale, feature_map, kept)
+    made = Features(X, scale, feature_map, np.empty((0, k), dtype=np.float32))
     step = block_size(n, k, is_sparse=False)
     n_kept = n if 4 * n * k <= memory else memory // (4 * k) // step * step
     kept = np.empty((n_kept, k), dtype=np.float32)
@@ -291,13 +271,11 @@ def clipped_features(
     return Features(X, scale, feature_map, kept)
 
 
-def normalised_feature_rows(
-    features: Features, constant: float | None, people: People | None = None
-) -> FeatureRows:
+def normalised_feature_rows(features: Features, constant: float | None) -> FeatureRows:
     """Return the rows ``[features, constant]``, divided by their norm; `constant` is public.
 
     As real numbers, the norms are at most one for any features: ``docs/proofs/kernel.md``, section
     2.
     """
-    rows = FeatureRows(features, constant=constant, people=people)
+    rows = FeatureRows(features, constant=constant)
     return rows.rescale(inverse_lengths(rows.lengths(), rows.shape[1]), row_bound=1.0)

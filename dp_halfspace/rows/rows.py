@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from dp_halfspace._rounding import UP
-from dp_halfspace.data.people import People, place_rows
+from dp_halfspace.data.people import People
 from dp_halfspace.data.record_weights import Weights
 from dp_halfspace.projection.linear import LinearMap
 from dp_halfspace.rows.blocks import (
@@ -40,6 +40,7 @@ from dp_halfspace.rows.blocks import (
     scale_csr,
     scales_and_lengths,
     sparse_view,
+    sum_of_parts,
     take_rows,
     write_rows,
 )
@@ -75,11 +76,6 @@ class Rows:
         computed for a single row is computed at the place of its person. How the rows are
         distributed among people affects results only by bounded rounding errors.
 
-    Raises
-    ------
-    ValueError
-        If a shape or a type does not fit.
-
     Examples
     --------
     >>> import numpy as np
@@ -105,12 +101,7 @@ class Rows:
         people: People | None = None,
     ) -> None:
         self.people = people
-        self._matrix = self._check_matrix(X)
-        n = self._matrix.shape[0]
-        if scale is not None and scale.shape != (n,):
-            raise ValueError("scale must have one entry per row of X")
-        if isinstance(constant, np.ndarray) and constant.shape[:1] != (n,):
-            raise ValueError("constant must be a number or have one entry per row of X")
+        self._matrix = self._as_read(X)
         self._scale = scale
         self._constant = constant
         self._bound = row_bound
@@ -119,14 +110,9 @@ class Rows:
         # Blocks that are views need no work space, so they are made once.
         self._views: list[Block] | None = None
 
-    def _check_matrix(self, X: Any) -> Any:
-        """Return an array or a CSR array of real numbers."""
-        matrix: Any = canonical_csr(X) if sparse.issparse(X) else np.asarray(X)
-        if matrix.ndim != 2 or matrix.dtype.kind not in "biuf":
-            raise ValueError("X must be a matrix of real numbers")
-        if matrix.dtype.itemsize > 8:
-            raise ValueError("X must not have more precision than float64")
-        return matrix
+    def _as_read(self, X: Any) -> Any:
+        """Return an array or a CSR array."""
+        return canonical_csr(X) if sparse.issparse(X) else np.asarray(X)
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -245,17 +231,14 @@ class Rows:
         n, step = self.shape[0], self.block_rows
         n_privacy_units = n if self.people is None else len(self.people)
         is_plain = -(-n // step) <= min(-(-n_privacy_units // step), PLAIN_BLOCKS)
-        total = np.zeros(shape)
-        if is_plain:
+
+        def parts() -> Iterator[FloatArray]:
             for block in self._blocks():
-                add(block, total)
-            return total
-        missing = np.zeros(shape)
-        for block in self._blocks():
-            part = np.zeros(shape)
-            add(block, part)
-            add_part(part, total, missing)
-        return total
+                part = np.zeros(shape)
+                add(block, part)
+                yield part
+
+        return sum_of_parts(parts(), shape, is_plain=is_plain)
 
     def lengths(self, transform: FloatArray | None = None) -> FloatArray:
         """Return the Euclidean norm of every row of ``Z``, or of its image under a map."""
@@ -265,26 +248,7 @@ class Rows:
         """Apply a function to every row, at the place of its person if there are people."""
         if self.people is None:
             return function(self)
-        return self.people.gather_blocks(
-            self.block_rows, lambda *at: function(self._place_people(*at))
-        )
-
-    def _place_people(self: AnyRows, *where: Any) -> AnyRows:
-        """Return one block with some rows at the places of their people."""
-        index, place, size = where
-        scale = None
-        if self._scale is not None:
-            scale = np.ones(size)
-            scale[place] = self._scale[index]
-        constant = (
-            place_rows(self._constant, *where)
-            if isinstance(self._constant, np.ndarray)
-            else self._constant
-        )
-        return type(self)(self._matrix_placed(*where), scale, constant, row_bound=self._bound)
-
-    def _matrix_placed(self, *where: Any) -> Any:
-        return place_rows(self._matrix, *where)
+        return self.people.row_by_row(lambda at: function(self.subset(at)), self.block_rows)
 
     def _lengths(self, transform: FloatArray | None) -> FloatArray:
         """Compute the norms with every row at its own place."""
@@ -404,22 +368,6 @@ class Rows:
         arrays = (matrix.data, matrix.indices, matrix.indptr)
         transpose = sparse_view(sparse.csc_array, arrays, matrix.shape[::-1])
         return Block(lo, hi, matrix, transpose, scale, self._constant_of(slice(lo, hi)))
-
-
-def add_part(part: FloatArray, total: FloatArray, missing: FloatArray | None) -> None:
-    """Add the contribution of a block to a total by the one addition that the error bounds count.
-
-    If an array `missing` is given, which begins with zeros, Kahan summation is used, whose error
-    does not grow with the number of blocks: ``docs/proofs/certificate.md``, section 8,
-    ``persons.md``, section 3.
-    """
-    if missing is None:
-        total += part
-        return
-    missing += part
-    larger = total + missing
-    missing -= larger - total
-    total[...] = larger
 
 
 def rescale_state(state: RowState, factor: FloatArray) -> RowState:

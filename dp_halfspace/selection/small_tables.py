@@ -93,9 +93,15 @@ def _part_of(n_samples: int, epsilon: float, n_classes: int) -> float:
     return min(max(_ENOUGH / (n_samples * epsilon), _LEAST), most)
 
 
-def plan_counted_choice(n_samples: int, epsilon: float, n_classes: int = 2) -> CountedChoice:
-    """Plan a choice and the count of its errors for a pure DP budget."""
+def plan_choice(
+    n_samples: int, epsilon: float, n_classes: int, *, counts: bool
+) -> TalliedChoice | CountedChoice:
+    """Plan a choice for a pure DP budget and, if `counts`, the count of its errors."""
+    # A record moves the cost of each candidate by at most one: `docs/proofs/small_tables.md`,
+    # Lemmas 4 and 6.
     whole = epsilon * DOWN
+    if not counts:
+        return TalliedChoice(whole)
     return CountedChoice(whole, whole * (1.0 - _part_of(n_samples, epsilon, n_classes)))
 
 
@@ -113,8 +119,6 @@ _WANTED = 50_000
 # Value of n epsilon from which on more candidates improve accuracy, and their number then.
 _TELLING = 180.0
 _MORE_WANTED = 200_000
-# Smallest number of candidates, for many rows.
-_FEWEST = 2_000
 # Product of the numbers of candidates and rows, so that a fit takes seconds, below and above that
 # value of n epsilon.
 _WORK = 1e9
@@ -383,14 +387,11 @@ def plan_small_table(
     If `counts`, a part of the budget is spent on counting the errors of the chosen classifier. A
     public `prior` is listed, too.
     """
-    # A record moves the cost of each candidate by at most one: `docs/proofs/small_tables.md`,
-    # Lemma 4.
-    choice: TalliedChoice | CountedChoice = TalliedChoice(epsilon * DOWN)
+    choice = plan_choice(n_samples, epsilon, 2, counts=counts)
     part = _part_of_constants(n_samples * epsilon, counts=counts)
-    if counts:
-        choice = plan_counted_choice(n_samples, epsilon)
+    if isinstance(choice, CountedChoice):
         epsilon = choice.choice_epsilon
-    wanted = min(max(round(_WORK / n_samples), _FEWEST), _WANTED)
+    wanted = min(max(round(_WORK / n_samples), 1), _WANTED)
     if n_samples * epsilon >= _TELLING:
         wanted = max(wanted, min(round(_MORE_WORK / n_samples), _MORE_WANTED))
     directions = _MORE_DIRECTIONS if n_samples * epsilon <= _LITTLE else _DIRECTIONS

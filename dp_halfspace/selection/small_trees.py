@@ -34,6 +34,7 @@ from dp_halfspace.privacy.randomness import public_generator
 from dp_halfspace.rows.blocks import FloatArray
 from dp_halfspace.rows.directions import (
     EXPONENTS,
+    TILE_ROWS,
     WEIGHT_BITS,
     CellStream,
     IntArray,
@@ -46,15 +47,13 @@ from dp_halfspace.selection.small_tables import (
     ListSelection,
     SmallModel,
     located,
-    plan_counted_choice,
+    plan_choice,
     plan_error_count,
     share_of,
 )
 
 # Number of pairs of cuts.
 _PAIRS = 10_000
-# Smallest number of pairs, for many rows or classes, and of first cuts, for many rows.
-_FEWEST = 1_000
 # Product of the number of rows and that of pairs or first cuts, so that a fit takes seconds.
 _WORK = 5e8
 # Largest number of entries of the list.
@@ -63,7 +62,6 @@ _ENTRIES = 4e6
 _CONSTANTS = 0.1
 # Weight of the second cut relative to the first: less than the score of one cell.
 SECOND = 2.0**-26
-_TILE_ROWS = 255  # so many ones fit into a byte
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,8 +192,8 @@ def pair_counts(
     second = np.s_[half : 2 * half]
     counts = np.zeros((5, len(members), half), dtype=np.int64)
     for label, index in enumerate(members):
-        for start in range(0, len(index), _TILE_ROWS):
-            scores = table[index[start : start + _TILE_ROWS]] @ coefficients
+        for start in range(0, len(index), TILE_ROWS):
+            scores = table[index[start : start + TILE_ROWS]] @ coefficients
             above = scores > thresholds
             first, own = above[:, :half], above[:, second]
             shared = scores[:, :half] > thresholds[second]
@@ -239,10 +237,7 @@ def plan_small_tree(
     If `counts`, a part of the budget is spent on counting the errors of the chosen classifier. A
     public `prior` is listed, too.
     """
-    # A record moves the cost of each tree by at most one: `docs/proofs/small_tables.md`, Lemma 6.
-    choice: TalliedChoice | CountedChoice = TalliedChoice(epsilon * DOWN)
-    if counts:
-        choice = plan_counted_choice(n_samples, epsilon, n_classes)
+    choice = plan_choice(n_samples, epsilon, n_classes, counts=counts)
     n_pairs, n_constants = list_sizes(n_samples, n_classes)
     words = public_generator(seed, "small trees").integers(2**32, size=4).tolist()
     return TreeSelection(
@@ -253,7 +248,7 @@ def plan_small_tree(
 def list_sizes(n_samples: int, n_classes: int) -> tuple[int, int]:
     """Return the numbers of pairs of cuts and of copies of each constant classifier in a list."""
     n_forms = len(forms(n_classes))
-    n_pairs = max(int(min(_PAIRS, _ENTRIES / max(n_forms, 1), _WORK / n_samples)), _FEWEST)
+    n_pairs = max(int(min(_PAIRS, _ENTRIES / max(n_forms, 1), _WORK / n_samples)), 1)
     others = n_pairs * n_forms
     return n_pairs, max(1, round(_CONSTANTS / (1.0 - _CONSTANTS) * others / n_classes))
 
@@ -264,8 +259,6 @@ _FIRST_SHARE = 0.45
 _CUTS = 20_000
 # Weight of a cut relative to the previous one, so that three of them fit into a float64.
 _BELOW = 2.0**-14
-# Smallest weight, used if its threshold is much larger than that of the previous cut.
-_LEAST_BELOW = 2.0**-26
 # Up to this number of classes there is one cut on each side.
 _ONE_CUT_BELOW = 4
 
@@ -295,10 +288,11 @@ def weight_below(threshold: float, lower: float) -> float:
     """Return the weight of a cut relative to the previous one, by the thresholds of both.
 
     The weight is a power of two. For cells near zero the scores equal the thresholds, and the score
-    of the lower cut must be small compared with that of the upper one there, too.
+    of the lower cut must be small compared with that of the upper one there, too. If its threshold
+    is much larger, it has the weight of any second cut.
     """
     ratio = abs(lower) / max(abs(threshold), 0.5 * SCORE_STEP)
-    return max(_BELOW * 2.0 ** -math.ceil(math.log2(max(ratio, 1.0))), _LEAST_BELOW)
+    return max(_BELOW * 2.0 ** -math.ceil(math.log2(max(ratio, 1.0))), SECOND)
 
 
 def on_side(
@@ -488,7 +482,7 @@ def plan_staged_tree(
     count = None
     if counts:
         count, epsilon = plan_error_count(n_samples, epsilon, n_classes)
-    n_cuts = max(int(min(_CUTS, _WORK / n_samples)), _FEWEST)
+    n_cuts = max(int(min(_CUTS, _WORK / n_samples)), 1)
     words = public_generator(seed, "staged trees").integers(2**32, size=4).tolist()
     first = epsilon * _FIRST_SHARE * DOWN
     epsilons = first, (epsilon - first) * FAR_DOWN

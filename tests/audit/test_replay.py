@@ -34,6 +34,7 @@ from dp_halfspace import (
     PrivateSearchCV,
     PureHalfspaceClassifier,
     PureNetworkClassifier,
+    _budget,
 )
 from dp_halfspace.audit import ReplayedRelease, ReplayResult, replay
 from dp_halfspace.audit._visible import fingerprint
@@ -679,7 +680,7 @@ def test_digests_tell_values_apart_and_nothing_else():
 @each_class
 def test_a_reused_stream_is_seen(monkeypatch, estimator):
     module = importlib.import_module(type(estimator).fit.__module__)
-    for place in (module, randomness):  # a fit may import it when it is called
+    for place in (module, _budget, randomness):  # a fit may import it when it is called
         monkeypatch.setattr(place, "noise_source", lambda seed: Stuck(), raising=False)
     assert "bytes are used twice" in found(clone(estimator))
 

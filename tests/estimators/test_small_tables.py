@@ -16,7 +16,8 @@ from dp_halfspace import (
     PureHalfspaceClassifier,
 )
 from dp_halfspace.audit import replay
-from dp_halfspace.privacy import Exponential, Gaussian, PrivacyLedger, Pure, accounting
+from dp_halfspace.ledger import PrivacyLedger
+from dp_halfspace.privacy import Exponential, Gaussian, Pure, accounting
 from dp_halfspace.rows.directions import asinh_cells
 from dp_halfspace.selection.rule import COUNTS_PAY
 from dp_halfspace.selection.small_tables import USUAL_SHARE, counted_share

@@ -9,9 +9,10 @@ import numpy as np
 import pytest
 
 from dp_halfspace.exceptions import BudgetError
+from dp_halfspace.ledger import PrivacyLedger
 from dp_halfspace.ledger import cap as _cap
 from dp_halfspace.ledger.cap import Cap
-from dp_halfspace.privacy import PrivacyLedger, accounting, gdp_delta, gdp_epsilon, gdp_mu
+from dp_halfspace.privacy import accounting, gdp_delta, gdp_epsilon, gdp_mu
 from dp_halfspace.privacy.events import (
     Either,
     Exponential,

@@ -13,11 +13,11 @@ import numpy as np
 import pytest
 
 from dp_halfspace import AdaptiveMarginClassifier, PrivacyLedger, PrivateSearchCV
+from dp_halfspace.ledger import open_ledger
 from dp_halfspace.ledger.store import Row, digest_of
 from dp_halfspace.metrics import private_score
 from dp_halfspace.model_selection import PrivateThresholdClassifier
 from dp_halfspace.preprocessing import PrivateScaler
-from dp_halfspace.privacy import open_ledger
 from tests.privacy.oracles import gaussian, pure
 
 RNG = np.random.default_rng(0)

@@ -11,7 +11,7 @@ from dp_halfspace import (
     PrivacyLedger,
 )
 from dp_halfspace.exceptions import BudgetError
-from dp_halfspace.privacy import open_ledger
+from dp_halfspace.ledger import open_ledger
 from dp_halfspace.privacy.record import rounded_text
 from tests.privacy import oracles
 from tests.privacy.oracles import pure

@@ -20,6 +20,7 @@ from dp_halfspace import (
     PrivacyLedger,
     PrivacyWarning,
     PrivateConformalClassifier,
+    _budget,
 )
 from dp_halfspace.audit import replay
 from dp_halfspace.data.people import People
@@ -268,14 +269,14 @@ def test_a_fit_pays_before_anything_is_drawn(monkeypatch):
     assert model.plan(X, Y).events == (Exponential(1.5),)
     assert model.fit(X, Y).privacy_.events == (Exponential(1.5),)
     assert ledger.spent() == pytest.approx(1.5, rel=1e-9)
-    honest = prefit.authorise
+    honest = _budget.authorise
 
     def late(record, source, ledger):
         """Planted: the choice is drawn before the charge."""
         honest(record, source).release(np.zeros(2), ExponentialChoice(1.0, 1.0))
         return honest(record, source, ledger)
 
-    monkeypatch.setattr(prefit, "authorise", late)
+    monkeypatch.setattr(_budget, "authorise", late)
     with record_releases() as releases, pytest.raises(BudgetError):
         PrivateConformalClassifier(Several(), ledger=Book(refuse=True)).fit(X, Y)
     assert releases

@@ -17,7 +17,7 @@ import pytest
 from scipy import integrate, stats
 from sklearn.base import BaseEstimator, ClassifierMixin
 
-from dp_halfspace import PrivateSearchCV, privacy
+from dp_halfspace import PrivateSearchCV, _budget, privacy
 from dp_halfspace._params import resolved_delta
 from dp_halfspace.model_selection import _search_plan as plan_module
 from dp_halfspace.model_selection import _search_runs as candidates
@@ -467,7 +467,7 @@ def test_a_search_uses_up_what_it_was_permitted(monkeypatch, params):
         permits.append(authorise(*given))
         return permits[-1]
 
-    monkeypatch.setattr(search_module, "authorise", keep)
+    monkeypatch.setattr(_budget, "authorise", keep)
     search(**params).fit(*records())
     (permit,) = permits
     selections = [e for e in permit.record.events if isinstance(e, RandomStopping | Exponential)]

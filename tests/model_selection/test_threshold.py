@@ -27,6 +27,7 @@ from dp_halfspace import (
     PrivacyLedger,
     PrivacyWarning,
     PrivateThresholdClassifier,
+    _budget,
 )
 from dp_halfspace.audit import replay
 from dp_halfspace.data.people import People
@@ -434,7 +435,7 @@ def test_a_fit_pays_before_anything_is_drawn(monkeypatch):
     assert record.epsilon_at(0.0) <= 1.5
     with pytest.raises(BudgetError):
         clone(model).fit(X, Y)
-    honest = prefit.authorise
+    honest = _budget.authorise
 
     def late(record, source, ledger):
         """Planted: the count is drawn before the charge."""
@@ -442,7 +443,7 @@ def test_a_fit_pays_before_anything_is_drawn(monkeypatch):
         honest(record, source).release(np.zeros(1), noise)
         return honest(record, source, ledger)
 
-    monkeypatch.setattr(prefit, "authorise", late)
+    monkeypatch.setattr(_budget, "authorise", late)
     with record_releases() as releases, pytest.raises(BudgetError):
         PrivateThresholdClassifier(Rare(), ledger=Book(refuse=True)).fit(X, Y)
     assert releases

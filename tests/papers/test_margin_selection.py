@@ -14,7 +14,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from dp_halfspace import AdaptiveMarginClassifier, privacy
+from dp_halfspace import AdaptiveMarginClassifier, _budget, privacy
 from dp_halfspace.data.validation import TrainingData
 from dp_halfspace.datasets import make_halfspace
 from dp_halfspace.papers import MARGIN_SELECTIONS
@@ -342,14 +342,13 @@ def test_ledger_is_charged_once_with_public_numbers(kind):
 def test_ledger_test_sees_every_run_charged(monkeypatch):
     """Planted: the runs of random stopping go through the ledger one by one."""
     honest = MODULE.authorise
-    estimators = importlib.import_module("dp_halfspace.estimators.base")
     ledgers = []
 
     def remembering(record, source, ledger=None):
         ledgers.append(ledger)
         return authorise(record, source, ledger)
 
-    monkeypatch.setattr(estimators, "authorise", remembering)
+    monkeypatch.setattr(_budget, "authorise", remembering)
     monkeypatch.setattr(
         MODULE, "authorise", lambda record, source: honest(record, source, ledgers[-1])
     )

@@ -10,8 +10,9 @@ from scipy import sparse
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from dp_halfspace.exceptions import BudgetError
+from dp_halfspace.ledger import PrivacyLedger
 from dp_halfspace.preprocessing import PrivateScaler, PublicScaler, ReleasedScaler
-from dp_halfspace.privacy import PrivacyLedger, accounting
+from dp_halfspace.privacy import accounting
 from dp_halfspace.privacy.events import Pure
 from tests.releases import record_releases
 

@@ -16,11 +16,10 @@ from decimal import Decimal
 import pytest
 
 from dp_halfspace.exceptions import BudgetError
-from dp_halfspace.ledger import cap, entries, ledger
+from dp_halfspace.ledger import PrivacyLedger, cap, entries, ledger, open_ledger
 from dp_halfspace.ledger import store as _ledger_store
 from dp_halfspace.ledger.entries import Balance
 from dp_halfspace.ledger.store import Row, digest_of
-from dp_halfspace.privacy import PrivacyLedger, open_ledger
 from dp_halfspace.privacy.events import Pure, Repeated
 from tests.privacy.oracles import pure
 

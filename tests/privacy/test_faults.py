@@ -19,10 +19,11 @@ import pytest
 import dp_halfspace
 from dp_halfspace import OutputPerturbationClassifier, PrivateSearchCV
 from dp_halfspace.exceptions import BudgetError
+from dp_halfspace.ledger import PrivacyLedger, open_ledger
 from dp_halfspace.ledger import store as _ledger_store
 from dp_halfspace.metrics import private_score
 from dp_halfspace.preprocessing import PrivateScaler
-from dp_halfspace.privacy import PrivacyLedger, mechanisms, open_ledger
+from dp_halfspace.privacy import mechanisms
 from dp_halfspace.privacy.events import single_runs
 from tests.conftest import separated
 from tests.privacy.oracles import pure
