@@ -55,10 +55,6 @@ class AuditResult:
         (1 + e^epsilon))`` for ``delta = 0``; otherwise infinity, if the claim implies no mu.
     n_fits : int
         Fits on each of the two data sets.
-    outcomes : tuple of str
-        Outcomes other than finite numbers, with their counts on each data set: exceptions, a
-        different number of numbers, NaN, infinities and negative zeros. The bounds include them.
-        Sorted by the difference of their two counts.
     """
 
     epsilon_low: float
@@ -68,7 +64,6 @@ class AuditResult:
     delta: float
     mu: float
     n_fits: int
-    outcomes: tuple[str, ...] = ()
 
     @property
     def is_violated(self) -> bool:
@@ -172,14 +167,9 @@ def audit(
     record = next((fit.record for fit in fits if fit.record is not None), None)
     epsilon, delta, mu = _read_claim(model, record, claim)
     values, indicators = _split_outcomes(fits)
-    pairs = {name: (each[:n_fits], each[n_fits:]) for name, each in indicators.items()}
-    bounds = _lower_bounds(
-        values[:n_fits], values[n_fits:], delta, 1.0 - confidence, [*pairs.values()]
-    )
-    counts = [(name, int(a.sum()), int(b.sum())) for name, (a, b) in pairs.items()]
-    counts.sort(key=lambda entry: -abs(entry[1] - entry[2]))
-    outcomes = tuple(f"{name}: in {a} and in {b} of {n_fits} fits" for name, a, b in counts)
-    return AuditResult(*bounds, confidence, epsilon, delta, mu, n_fits, outcomes)
+    pairs = [(each[:n_fits], each[n_fits:]) for each in indicators]
+    bounds = _lower_bounds(values[:n_fits], values[n_fits:], delta, 1.0 - confidence, pairs)
+    return AuditResult(*bounds, confidence, epsilon, delta, mu, n_fits)
 
 
 def clone_without_ledgers(estimator: Any, random_state: int | None = None) -> Any:
@@ -225,35 +215,24 @@ def _fit_and_read(model: Any, X: Any, y: Any, features: Features | None, points:
     return _Fit(np.concatenate(parts), getattr(fitted, "privacy_", None))
 
 
-def _split_outcomes(fits: Sequence[_Fit]) -> tuple[Matrix, dict[str, Matrix]]:
-    """Return numbers, a row for each fit, and for all other outcomes an indicator over the fits."""
+def _split_outcomes(fits: Sequence[_Fit]) -> tuple[Matrix, list[Matrix]]:
+    """Return numbers, a row for each fit, and for all other outcomes an indicator over the fits.
+
+    They are exceptions, another number of numbers, and special floats that no threshold separates
+    from others: NaN, infinities and negative zeros.
+    """
     sizes = [len(fit.numbers) for fit in fits if fit.error is None]
     width = Counter(sizes).most_common(1)[0][0] if sizes else 0
-    values, indicators = np.zeros((len(fits), width)), dict[str, Matrix]()
-
-    def mark(name: str, places: Any) -> None:
-        indicators.setdefault(name, np.zeros(len(fits)))[places] = 1.0
-
+    values, marks = np.zeros((len(fits), width)), list[set[Any]]()
     for place, fit in enumerate(fits):
-        if fit.error is not None:
-            kind = type(fit.error).__name__
-            mark(f"raises {kind}", place)
-            mark(f"raises {kind}: {fit.error}", place)
-        elif len(fit.numbers) != width:
-            mark(f"{len(fit.numbers)} numbers", place)
-        else:
+        marks.append({type(fit.error), repr(fit.error), len(fit.numbers)})
+        if fit.error is None and len(fit.numbers) == width:
             values[place] = fit.numbers
-    # Special floats that no threshold separates from others; each is a separate outcome.
-    special = {
-        "NaN": np.isnan(values),
-        "infinity": np.isposinf(values),
-        "negative infinity": np.isneginf(values),
-        "negative zero": (values == 0.0) & np.signbit(values),
-    }
-    for name, places in special.items():
-        for column in np.flatnonzero(places.any(axis=0)):
-            mark(f"number {column} is {name}", places[:, column])
-    return values, indicators
+    indicators = [np.array([mark in each for each in marks]) for mark in set().union(*marks)]
+    negative_zeros = (values == 0.0) & np.signbit(values)
+    specials = (np.isnan(values), np.isposinf(values), np.isneginf(values), negative_zeros)
+    indicators += [column for special in specials for column in special.T if column.any()]
+    return values, [each.astype(np.float64) for each in indicators]
 
 
 def _rescale(values: Matrix, of: Matrix) -> Matrix:
@@ -320,9 +299,8 @@ def _lower_bounds(
                 best = max(best, (value, low, high, threshold), key=lambda entry: entry[0])
         _, low, high, threshold = best
         # Two bounds here and two for the other threshold: each may fail with a quarter of alpha.
-        p = _probability_low(np.sum(high[count] > threshold), len(high[count]), alpha / 4.0)
-        q = 1.0 - _probability_low(np.sum(low[count] <= threshold), len(low[count]), alpha / 4.0)
-        found.append(max(0.0, float(bound(p, q))))  # type: ignore[no-untyped-call]
+        (value,) = _bounds_at([threshold], low[count], high[count], bound, alpha / 4.0)
+        found.append(max(0.0, float(value)))
     return found[0], found[1]
 
 
@@ -353,11 +331,18 @@ def _best_threshold(
 ) -> tuple[float, float]:
     """Return the best bound of any threshold on these fits, and that threshold."""
     thresholds = np.unique(np.quantile(np.concatenate([low, high]), np.linspace(0.0, 1.0, 101)))
-    p = _probability_low((high[:, None] > thresholds).sum(axis=0), len(high), alpha)
-    q = 1.0 - _probability_low((low[:, None] <= thresholds).sum(axis=0), len(low), alpha)
-    values = bound(p, q)
+    values = _bounds_at(thresholds, low, high, bound, alpha)
     place = int(np.argmax(values))
     return float(values[place]), float(thresholds[place])
+
+
+def _bounds_at(
+    thresholds: Any, low: Matrix, high: Matrix, bound: Callable[[Any, Any], Any], alpha: float
+) -> Any:
+    """Return the bound that `high` above and `low` below each threshold proves."""
+    p = _probability_low((high[:, None] > thresholds).sum(axis=0), len(high), alpha)
+    q = 1.0 - _probability_low((low[:, None] <= thresholds).sum(axis=0), len(low), alpha)
+    return bound(p, q)
 
 
 def _probability_low(hits: Any, trials: int, alpha: float) -> Any:

@@ -92,59 +92,63 @@ def noise_level(releases: Iterable[tuple[Any, Array, Array]]) -> float:
     kind of mechanism. For discrete noise, and for a step on a secret record, a likelihood ratio
     against half of the noise is used, whose mean is one.
     """
-    sums: dict[type, tuple[float, int]] = {}
+    sums: dict[type, NDArray[np.float64]] = {}
     log_ratio = 0.0
     for mechanism, value, released in releases:
-        added = 0.0, 0
         noise = released - value if np.shape(released) == np.shape(value) else released
         match mechanism:
             case NoNoise():
                 continue
             case GaussianNoise() | GaussianLinearTerm():
-                added = float(np.sum(np.square(noise / mechanism.sigma))), np.size(value)
-            case SampledGaussianNoise():
-                gaps = np.square((released - value) / mechanism.sigma).sum(axis=1)
-                log_ratio += np.size(released) * math.log(2.0)
-                log_ratio += float(logsumexp(-2.0 * gaps) - logsumexp(-0.5 * gaps))
+                added = np.sum(np.square(noise / mechanism.sigma)), np.size(value)
             case L2LaplaceNoise() | LaplaceLinearTerm():
-                blocks = (
-                    noise if isinstance(mechanism, LaplaceLinearTerm) else np.ravel(noise)[None]
-                )
-                lengths = float(np.linalg.norm(blocks, axis=1).sum()) / mechanism.scale
+                rows = noise if isinstance(mechanism, LaplaceLinearTerm) else np.ravel(noise)[None]
+                lengths = np.linalg.norm(rows, axis=1).sum() / mechanism.scale
                 added = 2.0 * lengths, 2 * np.size(value)
-            case DiscreteLaplaceNoise():
-                rate = 2.0 * math.asinh(math.sqrt(0.5) / mechanism.deviation)
-                more = math.log(math.tanh(rate) / math.tanh(rate / 2.0))
-                log_ratio += noise.size * more - rate * float(np.abs(noise).sum())
-            case RandomizedResponse():
-                # Against twice the epsilon, where a change has the odds of being kept less epsilon.
-                planted = RandomizedResponse(mechanism.n_classes, 2.0 * mechanism.epsilon)
-                kept = math.log(planted.keep_probability / mechanism.keep_probability)
-                log_ratio += len(value) * kept - np.count_nonzero(noise) * mechanism.epsilon
-            case CountedChoice():
-                log_ratio += _counted_ratio(mechanism, value, released)
             case _:
-                rate = mechanism.epsilon / (2.0 * getattr(mechanism, "sensitivity", 1.0))
-                exponents = utilities(mechanism, value) * float(rate)
-                for row, chosen in zip(lists_of(mechanism, exponents), released, strict=True):
-                    log_ratio += row[int(chosen)] + logsumexp(row) - logsumexp(2.0 * row)
-        square, freedom = sums.get(type(mechanism), (0.0, 0))
-        sums[type(mechanism)] = square + added[0], freedom + added[1]
-    small = [float(chdtr(freedom, square)) for square, freedom in sums.values() if freedom]
+                more, once = (_log_likelihood(mechanism, value, released, k) for k in (2.0, 1.0))
+                log_ratio += more - once
+                continue
+        sums[type(mechanism)] = sums.get(type(mechanism), np.zeros(2)) + added
+    small = [float(chdtr(freedom, square)) for square, freedom in sums.values()]
     return min(1.0, (1 + len(small)) * min(math.exp(-max(log_ratio, 0.0)), *small, 1.0))
 
 
-def _counted_ratio(mechanism: CountedChoice, value: Array, released: Array) -> float:
-    """Return the log likelihood ratio of a choice and a count against twice the epsilon."""
-    chosen = int(released[0])
-    rates = np.array([float(rate) for rate in mechanism.rates])
-    exponents = utilities(mechanism, value) * mechanism.choice_epsilon / 2.0
-    ratio = exponents[chosen] + logsumexp(exponents) - logsumexp(2.0 * exponents)
-    noise = released[1] - float(value[chosen])
-    sums = [-math.log(-np.expm1(-k * rates.sum())) for k in (1.0, 2.0)]
-    parts = [np.log(-np.expm1(-k * rates)).sum() for k in (1.0, 2.0)]
-    more = (parts[1] + sums[1]) - (parts[0] + sums[0])
-    return float(ratio + more - rates[int(noise > 0)] * abs(noise))
+def _log_likelihood(mechanism: Any, value: Array, released: Array, times: float) -> float:
+    """Return the log likelihood of a release by a part of its noise, up to a constant."""
+    match mechanism:
+        case SampledGaussianNoise():
+            gaps = np.square((released - value) * times / mechanism.sigma).sum(axis=1)
+            return float(np.size(released) * math.log(times) + logsumexp(-0.5 * gaps))
+        case DiscreteLaplaceNoise():
+            rates = np.full(2, times * _rate_of(mechanism))
+            return float(sum(_log_of_laplace(rates, each) for each in np.ravel(released - value)))
+        case RandomizedResponse():
+            # A changed label has the odds of the own one less epsilon.
+            epsilon = times * mechanism.epsilon
+            kept = RandomizedResponse(mechanism.n_classes, epsilon).keep_probability
+            return len(value) * math.log(kept) - epsilon * np.count_nonzero(released - value)
+    is_counted = isinstance(mechanism, CountedChoice)
+    epsilon = mechanism.choice_epsilon if is_counted else mechanism.epsilon
+    rate = times * float(epsilon) / (2.0 * getattr(mechanism, "sensitivity", 1.0))
+    rows = lists_of(mechanism, utilities(mechanism, value) * rate)
+    places = [int(released[0])] if is_counted else map(int, released)
+    found = sum(row[j] - logsumexp(row) for row, j in zip(rows, places, strict=True))
+    if is_counted:
+        rates = times * np.array([float(rate) for rate in mechanism.rates])
+        found += _log_of_laplace(rates, released[1] - float(value[int(released[0])]))
+    return float(found)
+
+
+def _log_of_laplace(rates: Array, noise: float) -> float:
+    """Return the log likelihood of discrete Laplace noise with a rate below zero and one above."""
+    ends = np.log(-np.expm1(-rates)).sum() - math.log(-math.expm1(-rates.sum()))
+    return float(ends - rates[int(noise > 0)] * abs(noise))
+
+
+def _rate_of(mechanism: DiscreteLaplaceNoise) -> float:
+    """Return the rate of discrete Laplace noise, from its deviation."""
+    return 2.0 * math.asinh(math.sqrt(0.5) / mechanism.deviation)
 
 
 def losses_of(mechanisms: Sequence[Any]) -> tuple[float, dict[float, float], float]:
@@ -178,8 +182,7 @@ def losses_of(mechanisms: Sequence[Any]) -> tuple[float, dict[float, float], flo
             case LaplaceLinearTerm():
                 bound = mechanism.change / mechanism.scale + mechanism.log_ratio
             case DiscreteLaplaceNoise():
-                rate = 2.0 * math.asinh(math.sqrt(0.5) / mechanism.deviation)
-                bound = mechanism.sensitivity * rate
+                bound = mechanism.sensitivity * _rate_of(mechanism)
             case RandomizedResponse():
                 keep, bound = mechanism.keep_probability, mechanism.epsilon
                 if 1.0 - keep > _LEAST_COMPLEMENT:

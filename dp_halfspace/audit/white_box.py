@@ -64,19 +64,13 @@ HONEST = (1.0, 1.0)
 _DISTORTIONS = (HONEST, HONEST, (1.0, 30.0), (-30.0, 1.0), (0.0, 0.0))
 # Probability with which noise of the correct scale is judged too small.
 _FALSE_ALARM = 1e-6
-# Accepted relative difference between two methods of composition.
-_COMPOSITION_SLACK = 1e-6
+# Relative difference of two totals, or of two minimisers, that count as equal.
+_EQUAL = 1e-6
 # A pure DP run, chosen among a random number of them, costs this many times its epsilon:
 # Papernot and Steinke (2022), Corollary 3, with a geometric number.
 _COST_OF_STOPPED_RUNS = 3.0
-# Random bytes that identify a draw, and that both data sets read for it.
-_KEY_BYTES = 32
 # Linear terms of more coefficients are not solved for, because each coefficient needs a fit.
 _MOST_COEFFICIENTS = 48
-# Largest relative difference of two minimisers that count as equal.
-_SOLVED = 1e-6
-# Most fits of the slower search for a linear term; 400 were observed.
-_MOST_FITS = 500
 # Relative error of the linear terms that are solved for; 1e-11 was observed.
 _SOLVER_ERROR = 1e-8
 _OTHER_COUNT = "the number of releases depends on the data"
@@ -90,8 +84,6 @@ class ReplayedRelease:
 
     Attributes
     ----------
-    history : int
-        Number of the history that it belongs to.
     mechanism : str
         Class of the mechanism.
     distance : float
@@ -101,7 +93,6 @@ class ReplayedRelease:
         The sensitivity that was charged; infinity for a release without noise.
     """
 
-    history: int
     mechanism: str
     distance: float
     sensitivity: float
@@ -222,7 +213,7 @@ def replay(
             seed = int.from_bytes(source.read(4), "little")
             distortion = _DISTORTIONS[number % len(_DISTORTIONS)]
             first, second = pair[:: -1 if number % 2 else 1]
-            history = History(number, make_fit(estimator, seed), distortion, first, second)
+            history = History(make_fit(estimator, seed), distortion, first, second)
             history.run()
             histories.append(history)
     return _conclude(histories)
@@ -232,7 +223,7 @@ def _conclude(histories: Sequence[History]) -> ReplayResult:
     """Return the observations that contradict the charge."""
     findings = [text for history in histories for text in history.findings]
     releases = [
-        ReplayedRelease(history.number, type(mechanism).__name__, size, sensitivity)
+        ReplayedRelease(type(mechanism).__name__, size, sensitivity)
         for history in histories
         for mechanism, size, sensitivity in history.compare_releases()
         if not math.isnan(size)
@@ -257,7 +248,7 @@ def _conclude(histories: Sequence[History]) -> ReplayResult:
     if record is not None:
         epsilon, delta = record.epsilon, record.delta
         recomposed = max(_recompose(history.compare_releases(), record) for history in histories)
-        if recomposed > epsilon * (1.0 + _COMPOSITION_SLACK):
+        if recomposed > epsilon * (1.0 + _EQUAL):
             findings.append(
                 f"releases cost epsilon={recomposed:.6g}, but the charge is {epsilon:.6g}"
             )
@@ -324,32 +315,18 @@ class _Entry:
 
 @dataclass(slots=True)
 class _Outcome:
-    """The visible results of a fit."""
+    """What a fit leaves: a result or an exception, and a digest of everything that is visible."""
 
-    model: Any = None
-    error: Exception | None = None
-    warnings: tuple[str, ...] = ()
-    streams: tuple[bytes, ...] = (b"", b"")
-    classes: dict[str, bytes] = field(default_factory=dict)
+    model: Any
+    error: Exception | None
+    visible: dict[str, bytes]
 
     def differences(self, other: _Outcome) -> list[str]:
-        """Return the names of the differences."""
-        texts = zip(("standard output", "standard error"), self.streams, other.streams, strict=True)
-        names = [name for name, first, second in texts if first != second]
+        """Return the names of the differences; after an exception there is no model to compare."""
+        names = self.visible.keys() | other.visible.keys()
         if self.error or other.error:
-            is_same = fingerprint(self.error) == fingerprint(other.error)
-            return names + ([] if is_same else ["exceptions"])
-        names += ["warnings"] if self.warnings != other.warnings else []
-        names += [
-            f"class attribute {name}" for name in _differing_keys(self.classes, other.classes)
-        ]
-        return names + _differing_keys(*(_digest_result(each.model) for each in (self, other)))
-
-
-def _differing_keys(first: dict[str, bytes], second: dict[str, bytes]) -> list[str]:
-    """Return the keys for which two dictionaries differ."""
-    keys = sorted(first.keys() | second.keys())
-    return [key for key in keys if first.get(key) != second.get(key)]
+            names &= {"output", "exceptions"}
+        return sorted(name for name in names if self.visible.get(name) != other.visible.get(name))
 
 
 def _digest_result(model: Any) -> dict[str, bytes]:
@@ -359,49 +336,51 @@ def _digest_result(model: Any) -> dict[str, bytes]:
 
 
 @contextmanager
-def watch_streams() -> Iterator[tuple[io.BytesIO, io.BytesIO]]:
+def watch_output() -> Iterator[io.BytesIO]:
     """Record instead of showing what is written to ``sys.stdout`` and ``sys.stderr``."""
-    out, error = io.BytesIO(), io.BytesIO()
-    texts = [io.TextIOWrapper(end, encoding="utf-8", write_through=True) for end in (out, error)]
-    with redirect_stdout(texts[0]), redirect_stderr(texts[1]):
-        yield out, error
-    for text in texts:
-        text.detach()  # a wrapper that is deleted closes what it wraps
+    written = io.BytesIO()
+    text = io.TextIOWrapper(written, encoding="utf-8", write_through=True)
+    with redirect_stdout(text), redirect_stderr(text):
+        yield written
+    text.detach()  # a wrapper that is deleted closes what it wraps
 
 
 def make_fit(estimator: Any, seed: int) -> Callable[[DataSet, Answer], _Outcome]:
-    """Return a function that fits a data set with given answers and records the visible results."""
+    """Return a function that fits a data set with given answers and records what is visible."""
 
     def fit(data: DataSet, answer: Answer) -> _Outcome:
         X, y, given = data
         own = {name: value for name, value in given.items() if value is not None}
-        outcome, parts = _Outcome(), [estimator]
+        result, raised, parts = None, None, [estimator]
         with (
             warnings.catch_warnings(record=True) as caught,
-            watch_streams() as streams,
+            watch_output() as written,
             fits_not_counted(),
             intercept_releases(answer),
         ):
             warnings.simplefilter("always")
             try:
                 if not hasattr(estimator, "fit"):
-                    outcome.model = estimator(X, y, **own)
+                    result = estimator(X, y, **own)
                 else:
                     model = clone_without_ledgers(estimator, seed)
                     jobs = [n for n in model.get_params() if n.rsplit("__")[-1] == "n_jobs"]
                     model.set_params(**dict.fromkeys(jobs, 1))
-                    outcome.model = model.fit(X, y, **own)
+                    result = model.fit(X, y, **own)
                     parts += model.get_params().values()
             except _AlignedError:
                 raise
             except Exception as error:  # noqa: BLE001
-                outcome.error = error
-        outcome.streams = tuple(stream.getvalue() for stream in streams)
-        outcome.warnings = tuple(
-            f"{w.category.__name__}: {w.message} ({w.filename}:{w.lineno})" for w in caught
-        )
-        outcome.classes = digest_class_attributes(outcome.model, *parts)
-        return outcome
+                raised = error
+        said = [f"{w.category.__name__}: {w.message} ({w.filename}:{w.lineno})" for w in caught]
+        visible = {
+            "output": written.getvalue(),
+            "exceptions": fingerprint(raised),
+            "warnings": fingerprint(said),
+            **digest_class_attributes(result, *parts),
+            **_digest_result(result),
+        }
+        return _Outcome(result, raised, visible)
 
     return fit
 
@@ -410,7 +389,6 @@ def make_fit(estimator: Any, seed: int) -> Callable[[DataSet, Answer], _Outcome]
 class History:
     """One history of answers to both data sets; `run` fills in the results."""
 
-    number: int
     fit: Callable[[DataSet, Answer], _Outcome]
     distortion: tuple[float, float]
     first: DataSet
@@ -443,7 +421,8 @@ class History:
         self, value: NDArray[Any], mechanism: Any, source: ByteSource
     ) -> NDArray[np.float64]:
         """Answer the first data set; both data sets read equally many bytes of the source."""
-        key = source.read(_KEY_BYTES)
+        # Bytes that identify the draw.
+        key = source.read(32)
         own = SeededBytes(int.from_bytes(key, "little"), "replay")
         drawn = mechanism.perturb(value, own)
         answer = _distort(value, drawn, mechanism, self.distortion, own)
@@ -460,11 +439,11 @@ class History:
         self.others = []
 
         def answer(value: NDArray[Any], mechanism: Any, source: ByteSource) -> NDArray[np.float64]:
-            source.read(_KEY_BYTES)
             number = len(self.others)
             if number == len(self.entries):
                 raise _OtherPlanError(_OTHER_COUNT)
             entry = self.entries[number]
+            source.read(len(entry.key))
             if mechanism != entry.mechanism or np.shape(value) != entry.value.shape:
                 raise _OtherPlanError(f"release {number}: mechanism or shape depend on the data")
             shift = shifts.get(number)
@@ -546,10 +525,9 @@ def _solve(
     converge, with more fits.
     """
     found = root(gap, np.zeros(size), options={"eps": 1e-8})
-    if np.abs(found.fun).max() > _SOLVED:
-        options = {"maxfev": _MOST_FITS, "fatol": 1e-12}
+    if np.abs(found.fun).max() > _EQUAL:
         with np.errstate(all="ignore"):
-            found = root(gap, np.zeros(size), method="df-sane", options=options)
+            found = root(gap, np.zeros(size), method="df-sane", options={"fatol": 1e-12})
     return np.asarray(found.x)
 
 

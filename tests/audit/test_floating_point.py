@@ -177,7 +177,7 @@ def apart_by_threads(estimator):
         with threadpool_limits(1 + (one is data[1])):
             return fit(one, answer)
 
-    history = History(0, limited, HONEST, *data)
+    history = History(limited, HONEST, *data)
     history.run()
     return max((d / s for _, d, s in history.compare_releases()), default=0.0)
 

@@ -627,8 +627,8 @@ def quietly_failing(model, X, y):
     ("also", "text"),
     [(in_a_slot, "kept_: differs"), (in_a_dict, "kept_: differs"),
      (in_a_closure, "kept_: differs"), (in_the_class, "class attribute PrivateScaler.last_rows"),
-     (printed, "standard output: differs"), (printed_bytes, "standard output: differs"),
-     (complained, "standard error: differs"),
+     (printed, "output: differs"), (printed_bytes, "output: differs"),
+     (complained, "output: differs"),
      (quietly_failing, "exceptions: differs")],
 )  # fmt: skip
 def test_what_is_hidden_from_a_pickle_or_stands_elsewhere_is_seen(monkeypatch, also, text):
