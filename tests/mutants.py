@@ -1636,8 +1636,8 @@ MUTANTS = [
         ),
         (
             "_split_outcomes",
-            "for column in special.T if column.any()",
-            "for column in ()",
+            "*special, negative_zeros",
+            "negative_zeros",
             "test_what_is_no_finite_number_is_an_outcome",
         ),
         (
@@ -1648,20 +1648,20 @@ MUTANTS = [
         ),
         (
             "_lower_bounds",
-            "_rescale(first, of), _rescale(second, of)",
-            "np.nan_to_num(first), np.nan_to_num(second)",
+            "_rescale(values, tenth)",
+            "np.nan_to_num(values)",
             "test_what_is_no_finite_number_is_an_outcome",
         ),
         (
             "_lower_bounds",
-            "high[count], bound, alpha / 4.0",
-            "high[count], bound, alpha",
+            "pairs[place][:, half:], bound, alpha / 4.0",
+            "pairs[place][:, half:], bound, alpha",
             "test_bounds_are_those_of_fits_that_chose_nothing",
         ),
         (
             "_lower_bounds",
-            "slice(half, None)",
-            "slice(0, None)",
+            "pairs[place][:, half:]",
+            "pairs[place]",
             "test_bounds_are_those_of_fits_that_chose_nothing",
         ),
         (

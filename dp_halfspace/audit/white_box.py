@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from dataclasses import dataclass, field
 from functools import partial
-from itertools import groupby
+from itertools import cycle, groupby
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -54,8 +54,8 @@ from dp_halfspace.privacy.noise import DiscreteLaplaceNoise, RandomizedResponse
 from dp_halfspace.privacy.randomness import OS_RANDOMNESS, ByteSource, SeededBytes
 from dp_halfspace.privacy.record import PrivacyRecord
 
-# Features, labels, and further keyword arguments, which None leaves out.
-DataSet: TypeAlias = tuple[Any, Any, dict[str, Any]]
+# Features and labels.
+DataSet: TypeAlias = tuple[Any, Any]
 
 
 # An adversarial answer is a multiple of the exact value plus a multiple of the noise. In successive
@@ -138,19 +138,16 @@ def replay(
     y_neighbour: Any,
     *,
     n_histories: int = 5,
-    groups: Any = None,
-    groups_neighbour: Any = None,
-    sample_weight: Any = None,
-    sample_weight_neighbour: Any = None,
     random_state: int | None = None,
 ) -> ReplayResult:
     """Compare every release of two neighbouring data sets, given the same answers to both.
 
     Parameters
     ----------
-    estimator : estimator of this package, or function of `X`, `y` and what else is given
+    estimator : estimator of this package, or function of `X` and `y`
         Clones of it are fitted, without its ledger, in this thread. A function (for example one
-        that calls ``private_score``) must not charge a ledger or take a seed.
+        that calls ``private_score``, or ``fit`` with persons that it takes as a part of `X`) must
+        not charge a ledger.
     X, y : array-like
         A data set, as ``fit`` takes it.
     X_neighbour, y_neighbour : array-like
@@ -159,10 +156,6 @@ def replay(
         Number of histories, at least 1. The first two have the answers of real fits, one to each
         data set. Further ones have adversarial answers: thirty times the noise, the negated value,
         all zeros, and random choices.
-    groups, groups_neighbour : array-like or None, default=None
-        The person to whom each row belongs; the neighbouring data set then replaces one person.
-    sample_weight, sample_weight_neighbour : array-like or None, default=None
-        Weights of the records; the weight of the replaced record may differ.
     random_state : int or None, default=None
         None draws noise from the operating system. An int repeats the replay.
 
@@ -204,18 +197,13 @@ def replay(
     """
     checked_size("n_histories", n_histories)
     source = OS_RANDOMNESS if random_state is None else SeededBytes(random_state, "replay")
-    named = {"groups": groups, "sample_weight": sample_weight}
-    others = {"groups": groups_neighbour, "sample_weight": sample_weight_neighbour}
-    pair = (X, y, named), (X_neighbour, y_neighbour, others)
-    histories = []
+    pair, histories = ((X, y), (X_neighbour, y_neighbour)), []
     with _REPLAY_LOCK:
-        for number in range(n_histories):
-            seed = int.from_bytes(source.read(4), "little")
-            distortion = _DISTORTIONS[number % len(_DISTORTIONS)]
+        for number, distortion in zip(range(n_histories), cycle(_DISTORTIONS), strict=False):
+            fit = make_fit(estimator, int.from_bytes(source.read(4), "little"))
             first, second = pair[:: -1 if number % 2 else 1]
-            history = History(make_fit(estimator, seed), distortion, first, second)
-            history.run()
-            histories.append(history)
+            histories.append(History(fit, distortion, first, second))
+            histories[-1].run()
     return _conclude(histories)
 
 
@@ -349,8 +337,6 @@ def make_fit(estimator: Any, seed: int) -> Callable[[DataSet, Answer], _Outcome]
     """Return a function that fits a data set with given answers and records what is visible."""
 
     def fit(data: DataSet, answer: Answer) -> _Outcome:
-        X, y, given = data
-        own = {name: value for name, value in given.items() if value is not None}
         result, raised, parts = None, None, [estimator]
         with (
             warnings.catch_warnings(record=True) as caught,
@@ -361,12 +347,12 @@ def make_fit(estimator: Any, seed: int) -> Callable[[DataSet, Answer], _Outcome]
             warnings.simplefilter("always")
             try:
                 if not hasattr(estimator, "fit"):
-                    result = estimator(X, y, **own)
+                    result = estimator(*data)
                 else:
                     model = clone_without_ledgers(estimator, seed)
                     jobs = [n for n in model.get_params() if n.rsplit("__")[-1] == "n_jobs"]
                     model.set_params(**dict.fromkeys(jobs, 1))
-                    result = model.fit(X, y, **own)
+                    result = model.fit(*data)
                     parts += model.get_params().values()
             except _AlignedError:
                 raise
@@ -546,17 +532,14 @@ def _distort(
         return drawn
     number, (of_value, of_noise) = int.from_bytes(source.read(8), "little"), distortion
     match mechanism:
-        case GaussianNoise() | L2LaplaceNoise() | DiscreteLaplaceNoise():
-            noise = drawn - value
-            return np.asarray(of_value * value + of_noise * noise)
-        case SampledGaussianNoise():
-            row = value[number % len(value)]
-            return np.asarray(of_value * row + of_noise * (drawn - row))
+        case GaussianNoise() | L2LaplaceNoise() | DiscreteLaplaceNoise() | SampledGaussianNoise():
+            is_step = isinstance(mechanism, SampledGaussianNoise)
+            true = value[number % len(value)] if is_step else value
+            return np.asarray(of_value * true + of_noise * (drawn - true))
         case RandomizedResponse():
             return (value + number) % mechanism.n_classes
         case CountedChoice():
             chosen, count = number % len(value), value[int(drawn[0])]
-            noise = of_noise * (drawn[1] - count)
-            return np.array([chosen, of_value * value[chosen] + noise])
+            return np.array([chosen, of_value * value[chosen] + of_noise * (drawn[1] - count)])
     rows = lists_of(mechanism, utilities(mechanism, value))
     return np.array([number % len(row) for row in rows], dtype=np.float64)
