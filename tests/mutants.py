@@ -1724,9 +1724,9 @@ MUTANTS = [
         ),
         (
             "noise_level",
-            "(1 + len(small)) * min",
-            "1.0 * min",
-            "test_noise_is_judged_by_its_size_among_all_kinds_of_noise",
+            "math.log(len(ratios)) - logsumexp(ratios)",
+            "-2.0 * logsumexp(ratios)",
+            "test_levels_hold_and_show_half_the_noise",
         ),
     ),
     *of(

@@ -13,12 +13,11 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import brentq
-from scipy.special import chdtr, log_ndtr, logsumexp, ndtr
+from scipy.special import log_ndtr, logsumexp, ndtr
 
 from dp_halfspace.papers.objective import GaussianLinearTerm, LaplaceLinearTerm
 from dp_halfspace.privacy.exponential import (
     CountedChoice,
-    GeneralizedChoice,
     TalliedChoice,
     TalliedChoices,
 )
@@ -36,6 +35,8 @@ Array: TypeAlias = NDArray[Any]
 _LEAST_COMPLEMENT = 1e-9
 # Larger values of epsilon are treated as infinite.
 _INFINITE_EPSILON = 1e9
+# Parts of the noise that a replay looks for: hardly less, a good deal less, and half.
+_DIVISORS = (1.1, 1.4, 2.0)
 LINEAR_TERMS = (GaussianLinearTerm, LaplaceLinearTerm)
 
 
@@ -73,9 +74,7 @@ def utilities(choice: Any, value: Array) -> Array:
             return value
         case TalliedChoice() | TalliedChoices() | CountedChoice():
             return -value.astype(np.float64)
-        case GeneralizedChoice():
-            return -choice.normalise_costs(value)
-    raise TypeError(f"{type(choice).__name__} is not a mechanism that an audit knows")
+    return -choice.normalise_costs(value)
 
 
 def lists_of(choice: Any, utilities: Array) -> list[Array]:
@@ -86,56 +85,51 @@ def lists_of(choice: Any, utilities: Array) -> list[Array]:
 
 
 def noise_level(releases: Iterable[tuple[Any, Array, Array]]) -> float:
-    """Return the probability that correct noise is as small as that of this release.
+    """Return a bound on the probability that correct noise is as small as that of these releases.
 
-    Squares of Gaussian noise and norms of Laplace noise add up to a chi-square variable for each
-    kind of mechanism. For discrete noise, and for a step on a secret record, a likelihood ratio
-    against half of the noise is used, whose mean is one.
+    The likelihood of noise that is divided by a number, over that of correct noise, has a mean of
+    one. So the mean of such ratios exceeds 1/p with a probability of at most p.
     """
-    sums: dict[type, NDArray[np.float64]] = {}
-    log_ratio = 0.0
+    ratios = np.zeros(len(_DIVISORS))
     for mechanism, value, released in releases:
-        noise = released - value if np.shape(released) == np.shape(value) else released
-        match mechanism:
-            case NoNoise():
-                continue
-            case GaussianNoise() | GaussianLinearTerm():
-                added = np.sum(np.square(noise / mechanism.sigma)), np.size(value)
-            case L2LaplaceNoise() | LaplaceLinearTerm():
-                rows = noise if isinstance(mechanism, LaplaceLinearTerm) else np.ravel(noise)[None]
-                lengths = np.linalg.norm(rows, axis=1).sum() / mechanism.scale
-                added = 2.0 * lengths, 2 * np.size(value)
-            case _:
-                more, once = (_log_likelihood(mechanism, value, released, k) for k in (2.0, 1.0))
-                log_ratio += more - once
-                continue
-        sums[type(mechanism)] = sums.get(type(mechanism), np.zeros(2)) + added
-    small = [float(chdtr(freedom, square)) for square, freedom in sums.values()]
-    return min(1.0, (1 + len(small)) * min(math.exp(-max(log_ratio, 0.0)), *small, 1.0))
+        if not isinstance(mechanism, NoNoise):
+            once, *others = (
+                _log_likelihood(mechanism, value, released, k) for k in (1.0, *_DIVISORS)
+            )
+            ratios += np.subtract(others, once)
+    return float(np.exp(min(0.0, math.log(len(ratios)) - logsumexp(ratios))))
 
 
-def _log_likelihood(mechanism: Any, value: Array, released: Array, times: float) -> float:
-    """Return the log likelihood of a release by a part of its noise, up to a constant."""
+def _log_likelihood(mechanism: Any, value: Array, released: Array, k: float) -> float:
+    """Return the log likelihood of a release by noise that is divided by `k`, up to a constant."""
+    noise = released - value if np.shape(released) == np.shape(value) else released
     match mechanism:
+        case GaussianNoise() | GaussianLinearTerm():
+            square = np.square(k * noise / mechanism.sigma).sum()
+            return float(np.size(value) * math.log(k) - 0.5 * square)
+        case L2LaplaceNoise() | LaplaceLinearTerm():
+            rows = noise if isinstance(mechanism, LaplaceLinearTerm) else np.ravel(noise)[None]
+            lengths = np.linalg.norm(rows, axis=1).sum() / mechanism.scale
+            return float(np.size(value) * math.log(k) - k * lengths)
         case SampledGaussianNoise():
-            gaps = np.square((released - value) * times / mechanism.sigma).sum(axis=1)
-            return float(np.size(released) * math.log(times) + logsumexp(-0.5 * gaps))
+            gaps = np.square((released - value) * k / mechanism.sigma).sum(axis=1)
+            return float(np.size(released) * math.log(k) + logsumexp(-0.5 * gaps))
         case DiscreteLaplaceNoise():
-            rates = np.full(2, times * _rate_of(mechanism))
-            return float(sum(_log_of_laplace(rates, each) for each in np.ravel(released - value)))
+            rates = np.full(2, k * _rate_of(mechanism))
+            return float(sum(_log_of_laplace(rates, each) for each in np.ravel(noise)))
         case RandomizedResponse():
             # A changed label has the odds of the own one less epsilon.
-            epsilon = times * mechanism.epsilon
+            epsilon = k * mechanism.epsilon
             kept = RandomizedResponse(mechanism.n_classes, epsilon).keep_probability
-            return len(value) * math.log(kept) - epsilon * np.count_nonzero(released - value)
+            return len(value) * math.log(kept) - epsilon * np.count_nonzero(noise)
     is_counted = isinstance(mechanism, CountedChoice)
     epsilon = mechanism.choice_epsilon if is_counted else mechanism.epsilon
-    rate = times * float(epsilon) / (2.0 * getattr(mechanism, "sensitivity", 1.0))
+    rate = k * float(epsilon) / (2.0 * getattr(mechanism, "sensitivity", 1.0))
     rows = lists_of(mechanism, utilities(mechanism, value) * rate)
     places = [int(released[0])] if is_counted else map(int, released)
     found = sum(row[j] - logsumexp(row) for row, j in zip(rows, places, strict=True))
     if is_counted:
-        rates = times * np.array([float(rate) for rate in mechanism.rates])
+        rates = k * np.array([float(rate) for rate in mechanism.rates])
         found += _log_of_laplace(rates, released[1] - float(value[int(released[0])]))
     return float(found)
 
