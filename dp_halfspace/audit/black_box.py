@@ -23,6 +23,8 @@ from dp_halfspace._repeated_fits import fits_not_counted
 from dp_halfspace.privacy.events import Gaussian, single_runs
 from dp_halfspace.privacy.record import PrivacyRecord
 
+# Parameters that an audit replaces.
+_OWN = ("ledger", "random_state", "n_jobs")
 Features: TypeAlias = Callable[[Any], ArrayLike]
 Matrix: TypeAlias = NDArray[np.float64]
 # Weight of the identity beside the correlation matrix of the numbers of a model.
@@ -43,24 +45,18 @@ class AuditResult:
         Lower bound of epsilon at `delta`, 0 if the models could not be distinguished.
     mu_low : float
         Lower bound of mu of Gaussian differential privacy, which is usually tighter.
-    confidence : float
-        Probability that both bounds hold.
     epsilon, delta : float
         The claimed guarantee.
     mu : float
         The claimed mu: that of a record all of whose releases are Gaussian; ``2 Phi^-1(e^epsilon /
         (1 + e^epsilon))`` for ``delta = 0``; otherwise infinity, if the claim implies no mu.
-    n_fits : int
-        Fits on each of the two data sets.
     """
 
     epsilon_low: float
     mu_low: float
-    confidence: float
     epsilon: float
     delta: float
     mu: float
-    n_fits: int
 
     @property
     def is_violated(self) -> bool:
@@ -153,14 +149,17 @@ def audit(
     epsilon, delta, mu = _read_claim(model, record, claim)
     values, marks = (found.reshape(2, n_fits, -1) for found in _split_outcomes(fits))
     bounds = _lower_bounds(values, marks, delta, 1.0 - confidence)
-    return AuditResult(*bounds, confidence, epsilon, delta, mu, n_fits)
+    return AuditResult(*bounds, epsilon, delta, mu)
 
 
 def clone_without_ledgers(estimator: Any, random_state: int | None = None) -> Any:
-    """Clone an estimator without its ledgers, including those of inner estimators, and seed it."""
+    """Clone an estimator without its ledgers, including those of inner estimators, and seed it.
+
+    It is fitted in this thread, where releases can be intercepted.
+    """
     model = clone(estimator)
     params = model.get_params()
-    own = {name for name in params if name.rsplit("__")[-1] in ("ledger", "random_state")}
+    own = {name for name in params if name.rsplit("__")[-1] in _OWN}
     seed = {"random_state": random_state} if "random_state" in params else {}
     return model.set_params(**{**dict.fromkeys(own), **seed})
 

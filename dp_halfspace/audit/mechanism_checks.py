@@ -7,6 +7,7 @@ accounting of `privacy` is not used, so that mistakes there are detected.
 from __future__ import annotations
 
 import math
+from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from typing import Any, TypeAlias
 
@@ -16,11 +17,7 @@ from scipy.optimize import brentq
 from scipy.special import log_ndtr, logsumexp, ndtr
 
 from dp_halfspace.papers.objective import GaussianLinearTerm, LaplaceLinearTerm
-from dp_halfspace.privacy.exponential import (
-    CountedChoice,
-    TalliedChoice,
-    TalliedChoices,
-)
+from dp_halfspace.privacy.exponential import CountedChoice, TalliedChoice, TalliedChoices
 from dp_halfspace.privacy.mechanisms import (
     ExponentialChoice,
     GaussianNoise,
@@ -74,7 +71,7 @@ def utilities(choice: Any, value: Array) -> Array:
             return value
         case TalliedChoice() | TalliedChoices() | CountedChoice():
             return -value.astype(np.float64)
-    return -choice.normalise_costs(value)
+    return np.asarray(-choice.normalise_costs(value))
 
 
 def lists_of(choice: Any, utilities: Array) -> list[Array]:
@@ -82,6 +79,34 @@ def lists_of(choice: Any, utilities: Array) -> list[Array]:
     if isinstance(choice, TalliedChoices):
         return choice.parts(utilities)
     return [utilities]
+
+
+def distort(
+    value: Array,
+    drawn: Array,
+    mechanism: Any,
+    distortion: tuple[float, float],
+    source: Any,
+) -> Array:
+    """Return the answer of an adversary that replaces an honest draw.
+
+    Linear terms remain honest, because their norm is bounded.
+    """
+    if isinstance(mechanism, (*LINEAR_TERMS, NoNoise)):
+        return drawn
+    number, (of_value, of_noise) = int.from_bytes(source.read(8), "little"), distortion
+    match mechanism:
+        case GaussianNoise() | L2LaplaceNoise() | DiscreteLaplaceNoise() | SampledGaussianNoise():
+            is_step = isinstance(mechanism, SampledGaussianNoise)
+            true = value[number % len(value)] if is_step else value
+            return np.asarray(of_value * true + of_noise * (drawn - true))
+        case RandomizedResponse():
+            return (value + number) % mechanism.n_classes
+        case CountedChoice():
+            chosen, count = number % len(value), value[int(drawn[0])]
+            return np.array([chosen, of_value * value[chosen] + of_noise * (drawn[1] - count)])
+    rows = lists_of(mechanism, utilities(mechanism, value))
+    return np.array([number % len(row) for row in rows], dtype=np.float64)
 
 
 def noise_level(releases: Iterable[tuple[Any, Array, Array]]) -> float:
@@ -108,8 +133,8 @@ def _log_likelihood(mechanism: Any, value: Array, released: Array, k: float) -> 
             square = np.square(k * noise / mechanism.sigma).sum()
             return float(np.size(value) * math.log(k) - 0.5 * square)
         case L2LaplaceNoise() | LaplaceLinearTerm():
-            rows = noise if isinstance(mechanism, LaplaceLinearTerm) else np.ravel(noise)[None]
-            lengths = np.linalg.norm(rows, axis=1).sum() / mechanism.scale
+            blocks = noise if isinstance(mechanism, LaplaceLinearTerm) else np.ravel(noise)[None]
+            lengths = np.linalg.norm(blocks, axis=1).sum() / mechanism.scale
             return float(np.size(value) * math.log(k) - k * lengths)
         case SampledGaussianNoise():
             gaps = np.square((released - value) * k / mechanism.sigma).sum(axis=1)
@@ -197,12 +222,10 @@ def losses_of(mechanisms: Sequence[Any]) -> tuple[float, dict[float, float], flo
 
 def _with_response(losses: dict[float, float], bound: float) -> dict[float, float]:
     """Add the privacy loss of a randomized response."""
-    up = 1.0 / (1.0 + math.exp(-bound))
-    found: dict[float, float] = {}
+    up, found = 1.0 / (1.0 + math.exp(-bound)), defaultdict[float, float](float)
     for loss, probability in losses.items():
-        for step, part in ((bound, up), (-bound, 1.0 - up)):
-            key = round(loss + step, 12)
-            found[key] = found.get(key, 0.0) + part * probability
+        found[round(loss + bound, 12)] += up * probability
+        found[round(loss - bound, 12)] += (1.0 - up) * probability
     return found
 
 

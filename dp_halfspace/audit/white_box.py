@@ -16,10 +16,9 @@ import math
 import threading
 import warnings
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, redirect_stderr, redirect_stdout
+from collections.abc import Callable, Sequence
+from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass, field
-from functools import partial
 from itertools import cycle, groupby
 from typing import Any, TypeAlias
 
@@ -35,22 +34,13 @@ from dp_halfspace.audit.mechanism_checks import (
     LINEAR_TERMS,
     delta_at,
     distance,
+    distort,
     epsilon_of,
-    lists_of,
     losses_of,
     noise_level,
-    utilities,
 )
 from dp_halfspace.privacy.events import Gaussian, RandomStopping
-from dp_halfspace.privacy.exponential import CountedChoice
 from dp_halfspace.privacy.interception import Answer, intercept_releases
-from dp_halfspace.privacy.mechanisms import (
-    GaussianNoise,
-    L2LaplaceNoise,
-    NoNoise,
-    SampledGaussianNoise,
-)
-from dp_halfspace.privacy.noise import DiscreteLaplaceNoise, RandomizedResponse
 from dp_halfspace.privacy.randomness import OS_RANDOMNESS, ByteSource, SeededBytes
 from dp_halfspace.privacy.record import PrivacyRecord
 
@@ -84,8 +74,8 @@ class ReplayedRelease:
 
     Attributes
     ----------
-    mechanism : str
-        Class of the mechanism.
+    mechanism : object
+        The mechanism, with its scale.
     distance : float
         Distance of the exact values, in the norm of the mechanism. For a perturbed objective, the
         distance of the two linear terms with the same minimiser.
@@ -93,7 +83,7 @@ class ReplayedRelease:
         The sensitivity that was charged; infinity for a release without noise.
     """
 
-    mechanism: str
+    mechanism: Any
     distance: float
     sensitivity: float
 
@@ -111,11 +101,10 @@ class ReplayResult:
     ----------
     releases : tuple of ReplayedRelease
         Releases of all histories.
-    epsilon, delta : float
-        The charged guarantee; NaN, like `recomposed`, if every fit raised.
     recomposed : float
-        Epsilon at `delta` of the releases that differed, recomputed from the recorded scales; the
-        largest over all histories. For a selection with a random number of runs, that of one run.
+        Epsilon, at the delta of the charge, of the releases that differed, recomputed from the
+        recorded scales; the largest over all histories. For a selection with a random number of
+        runs, that of one run. NaN if every fit raised.
     noise_level : float
         Probability that correct noise is as small as the noise that was drawn.
     findings : tuple of str
@@ -123,8 +112,6 @@ class ReplayResult:
     """
 
     releases: tuple[ReplayedRelease, ...]
-    epsilon: float
-    delta: float
     recomposed: float
     noise_level: float
     findings: tuple[str, ...]
@@ -210,17 +197,13 @@ def replay(
 def _conclude(histories: Sequence[History]) -> ReplayResult:
     """Return the observations that contradict the charge."""
     findings = [text for history in histories for text in history.findings]
-    releases = [
-        ReplayedRelease(type(mechanism).__name__, size, sensitivity)
-        for history in histories
-        for mechanism, size, sensitivity in history.compare_releases()
-        if not math.isnan(size)
+    compared = [history.compare_releases() for history in histories]
+    releases = tuple(each for found in compared for each in found if not math.isnan(each.distance))
+    findings += [
+        f"{type(each.mechanism).__name__}: values {each.ratio:.4g} times the sensitivity apart"
+        for each in releases
+        if each.ratio > 1.0
     ]
-    for release in releases:
-        if release.ratio > 1.0:
-            findings.append(
-                f"{release.mechanism}: values {release.ratio:.4g} times the sensitivity apart"
-            )
     entries = [entry for history in histories for entry in history.entries]
     if max(Counter(entry.key for entry in entries).values(), default=1) > 1:
         findings.append("the same random bytes are used twice")
@@ -232,23 +215,25 @@ def _conclude(histories: Sequence[History]) -> ReplayResult:
     record = next((h.record for h in histories if h.record is not None), None)
     if record is None and not findings:
         raise ValueError("the estimator leaves no record: it has no attribute privacy_")
-    epsilon, delta, recomposed = math.nan, math.nan, math.nan
+    recomposed = math.nan
     if record is not None:
-        epsilon, delta = record.epsilon, record.delta
-        recomposed = max(_recompose(history.compare_releases(), record) for history in histories)
-        if recomposed > epsilon * (1.0 + _EQUAL):
+        recomposed = max(_recompose(found, record) for found in compared)
+        if recomposed > record.epsilon * (1.0 + _EQUAL):
             findings.append(
-                f"releases cost epsilon={recomposed:.6g}, but the charge is {epsilon:.6g}"
+                f"releases cost epsilon={recomposed:.6g}, but the charge is {record.epsilon:.6g}"
             )
-    return ReplayResult(tuple(releases), epsilon, delta, recomposed, level, tuple(findings))
+    return ReplayResult(releases, recomposed, level, tuple(findings))
 
 
-def _recompose(compared: list[tuple[Any, float, float]], record: PrivacyRecord) -> float:
+def _recompose(compared: list[ReplayedRelease], record: PrivacyRecord) -> float:
     """Compose the releases that differ; for a random number of runs, those of the costliest run.
 
     Equal exact values cost nothing, except for linear terms, which are not released.
     """
-    mechanisms = [(each, isinstance(each, LINEAR_TERMS) or size != 0) for each, size, _ in compared]
+    mechanisms = [
+        (each.mechanism, isinstance(each.mechanism, LINEAR_TERMS) or each.distance != 0)
+        for each in compared
+    ]
     selections = [event for event in record.events if isinstance(event, RandomStopping)]
     is_stopped = dict(record.public).get("selection") == "random_stopping"
     if not selections and not is_stopped:
@@ -323,24 +308,18 @@ def _digest_result(model: Any) -> dict[str, bytes]:
     return {name: fingerprint(item) for name, item in (found or {"the result": model}).items()}
 
 
-@contextmanager
-def watch_output() -> Iterator[io.BytesIO]:
-    """Record instead of showing what is written to ``sys.stdout`` and ``sys.stderr``."""
-    written = io.BytesIO()
-    text = io.TextIOWrapper(written, encoding="utf-8", write_through=True)
-    with redirect_stdout(text), redirect_stderr(text):
-        yield written
-    text.detach()  # a wrapper that is deleted closes what it wraps
-
-
 def make_fit(estimator: Any, seed: int) -> Callable[[DataSet, Answer], _Outcome]:
     """Return a function that fits a data set with given answers and records what is visible."""
 
     def fit(data: DataSet, answer: Answer) -> _Outcome:
         result, raised, parts = None, None, [estimator]
+        # What is written to either stream is recorded instead of shown.
+        written = io.BytesIO()
+        stream = io.TextIOWrapper(written, encoding="utf-8", write_through=True)
         with (
             warnings.catch_warnings(record=True) as caught,
-            watch_output() as written,
+            redirect_stdout(stream),
+            redirect_stderr(stream),
             fits_not_counted(),
             intercept_releases(answer),
         ):
@@ -350,14 +329,13 @@ def make_fit(estimator: Any, seed: int) -> Callable[[DataSet, Answer], _Outcome]
                     result = estimator(*data)
                 else:
                     model = clone_without_ledgers(estimator, seed)
-                    jobs = [n for n in model.get_params() if n.rsplit("__")[-1] == "n_jobs"]
-                    model.set_params(**dict.fromkeys(jobs, 1))
                     result = model.fit(*data)
                     parts += model.get_params().values()
             except _AlignedError:
                 raise
             except Exception as error:  # noqa: BLE001
                 raised = error
+        stream.detach()  # a wrapper that is deleted closes what it wraps
         said = [f"{w.category.__name__}: {w.message} ({w.filename}:{w.lineno})" for w in caught]
         visible = {
             "output": written.getvalue(),
@@ -411,7 +389,8 @@ class History:
         key = source.read(32)
         own = SeededBytes(int.from_bytes(key, "little"), "replay")
         drawn = mechanism.perturb(value, own)
-        answer = _distort(value, drawn, mechanism, self.distortion, own)
+        is_honest = self.distortion == HONEST
+        answer = drawn if is_honest else distort(value, drawn, mechanism, self.distortion, own)
         self.entries.append(_Entry(mechanism, np.array(value), drawn, answer, key))
         return answer.copy()
 
@@ -458,46 +437,44 @@ class History:
                 self.unsolved |= {*numbers, last}
                 continue
             try:
-                found = _solve(partial(self._gap, solved=shifts, numbers=numbers), size)
+                shifts = self._with_terms(numbers, shifts)
             except _OtherPlanError:
                 break
-            shifts |= self._split_shifts(found, numbers)
         return shifts
 
-    def _split_shifts(
-        self, x: NDArray[np.float64], numbers: Sequence[int]
+    def _with_terms(
+        self, numbers: Sequence[int], shifts: dict[int, NDArray[np.float64]]
     ) -> dict[int, NDArray[np.float64]]:
-        """Return the shift of each linear term; `x` has all shifts divided by their sensitivity."""
-        entry = self.entries[numbers[0]]
-        parts = x.reshape(len(numbers), *entry.value.shape) * entry.mechanism.change
-        return dict(zip(numbers, parts, strict=True))
+        """Add the shifts of linear terms, at which the minimisers behind them agree."""
+        entry, last = self.entries[numbers[0]], numbers[-1] + 1
+        shape = len(numbers), *entry.value.shape
 
-    def _gap(
-        self, x: NDArray[np.float64], solved: dict[int, NDArray[np.float64]], numbers: Sequence[int]
-    ) -> NDArray[np.float64]:
-        """Return the differences of the two minimisers divided by the size of the first one."""
-        last = numbers[-1] + 1
-        shifts = {**solved, **self._split_shifts(x, numbers)}
-        try:
-            outcome = self.fit(self.second, self._answer_second(shifts, last))
-        except _AlignedError:
-            value = self.entries[last].value
-            gap: NDArray[np.float64] = self.others[last] - value
-            return np.ravel(gap) / max(float(np.abs(value).max()), 1e-300)
-        raise outcome.error or _OtherPlanError(_OTHER_COUNT)
+        def shifted(x: NDArray[np.float64]) -> dict[int, NDArray[np.float64]]:
+            parts = x.reshape(shape) * entry.mechanism.change
+            return {**shifts, **dict(zip(numbers, parts, strict=True))}
 
-    def compare_releases(self) -> list[tuple[Any, float, float]]:
-        """Return mechanism, distance and sensitivity of the releases of both data sets.
+        def gap(x: NDArray[np.float64]) -> NDArray[np.float64]:
+            try:
+                outcome = self.fit(self.second, self._answer_second(shifted(x), last))
+            except _AlignedError:
+                value = self.entries[last].value
+                return np.ravel(self.others[last] - value) / max(float(np.abs(value).max()), 1e-300)
+            raise outcome.error or _OtherPlanError(_OTHER_COUNT)
 
-        For linear terms that were solved for, it is the smallest distance within the error of the
-        solver; NaN if the values cannot be compared.
+        return shifted(_solve(gap, math.prod(shape)))
+
+    def compare_releases(self) -> list[ReplayedRelease]:
+        """Compare the releases of both data sets; the distance of those that cannot be is NaN.
+
+        For linear terms it is the smallest one within the error of the solver.
         """
         found = []
         for i, (entry, other) in enumerate(zip(self.entries, self.others, strict=False)):
             size, sensitivity = distance(entry.mechanism, entry.value, other)
             if isinstance(entry.mechanism, LINEAR_TERMS):
                 size *= 1.0 - _SOLVER_ERROR
-            found.append((entry.mechanism, math.nan if i in self.unsolved else size, sensitivity))
+            size = math.nan if i in self.unsolved else size
+            found.append(ReplayedRelease(entry.mechanism, size, sensitivity))
         return found
 
 
@@ -515,31 +492,3 @@ def _solve(
         with np.errstate(all="ignore"):
             found = root(gap, np.zeros(size), method="df-sane", options={"fatol": 1e-12})
     return np.asarray(found.x)
-
-
-def _distort(
-    value: NDArray[Any],
-    drawn: NDArray[np.float64],
-    mechanism: Any,
-    distortion: tuple[float, float],
-    source: ByteSource,
-) -> NDArray[np.float64]:
-    """Return the answer of an adversary that replaces an honest draw.
-
-    Linear terms remain honest, because their norm is bounded.
-    """
-    if distortion == HONEST or isinstance(mechanism, (*LINEAR_TERMS, NoNoise)):
-        return drawn
-    number, (of_value, of_noise) = int.from_bytes(source.read(8), "little"), distortion
-    match mechanism:
-        case GaussianNoise() | L2LaplaceNoise() | DiscreteLaplaceNoise() | SampledGaussianNoise():
-            is_step = isinstance(mechanism, SampledGaussianNoise)
-            true = value[number % len(value)] if is_step else value
-            return np.asarray(of_value * true + of_noise * (drawn - true))
-        case RandomizedResponse():
-            return (value + number) % mechanism.n_classes
-        case CountedChoice():
-            chosen, count = number % len(value), value[int(drawn[0])]
-            return np.array([chosen, of_value * value[chosen] + of_noise * (drawn[1] - count)])
-    rows = lists_of(mechanism, utilities(mechanism, value))
-    return np.array([number % len(row) for row in rows], dtype=np.float64)

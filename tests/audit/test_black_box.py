@@ -110,7 +110,7 @@ def test_bounds_are_those_of_fits_that_chose_nothing():
 
 @pytest.mark.parametrize(("epsilon_low", "mu_low"), [(1.0, 2.5), (1.5, 2.0)])
 def test_a_claim_is_violated_by_either_bound_and_by_no_equal_one(epsilon_low, mu_low):
-    claim = {"confidence": 0.95, "epsilon": 1.0, "delta": 0.0, "mu": 2.0, "n_fits": 9}
+    claim = {"epsilon": 1.0, "delta": 0.0, "mu": 2.0}
     assert AuditResult(epsilon_low, mu_low, **claim).is_violated
     assert not AuditResult(1.0, 2.0, **claim).is_violated
 

@@ -179,7 +179,7 @@ def apart_by_threads(estimator):
 
     history = History(limited, HONEST, *data)
     history.run()
-    return max((d / s for _, d, s in history.compare_releases()), default=0.0)
+    return max((each.ratio for each in history.compare_releases()), default=0.0)
 
 
 @pytest.mark.sampled(5)
