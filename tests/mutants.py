@@ -1666,8 +1666,8 @@ MUTANTS = [
         ),
         (
             "_epsilon_of",
-            "np.subtract(p, delta)",
-            "np.add(p, delta)",
+            "p - delta",
+            "p + delta",
             "test_bounds_are_those_of_fits_that_chose_nothing",
         ),
         (
@@ -3847,8 +3847,8 @@ MUTANTS = [
         ),
         (
             "",
-            "_INSIDE = 0.96",
-            "_INSIDE = 0.9",
+            "ndtri(0.98)",
+            "ndtri(0.95)",
             "test_intervals_cover_where_noise_or_few_records_decide",
         ),
         (

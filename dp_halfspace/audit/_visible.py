@@ -73,11 +73,10 @@ def digest_class_attributes(*values: Any) -> dict[str, bytes]:
 
     Methods and other descriptors are compared by identity.
     """
-    digests = _Digests()
     kinds = {kind: None for value in values for kind in type(value).__mro__}
     return {
         f"class attribute {kind.__qualname__}.{name}": (
-            b"%d" % id(item) if hasattr(type(item), "__get__") else digests.of(item)
+            b"%d" % id(item) if hasattr(type(item), "__get__") else fingerprint(item)
         )
         for kind in kinds
         if kind.__flags__ & _HEAP_TYPE

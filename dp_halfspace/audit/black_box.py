@@ -10,7 +10,7 @@ import math
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -98,8 +98,7 @@ def audit(
         differ, and ``coef_`` and ``intercept_`` if they exist. A single number is compared as it
         is.
     claim : tuple (epsilon, delta) or None, default=None
-        The claimed guarantee. None takes ``privacy_`` of a model, otherwise the parameters
-        `epsilon` and `delta`.
+        The claimed guarantee. None takes that of ``privacy_`` of a model.
 
     Returns
     -------
@@ -146,7 +145,7 @@ def audit(
     if len({repr(fit.error) for fit in fits}) == 1 and fits[0].error is not None:
         raise fits[0].error
     record = next((fit.record for fit in fits if fit.record is not None), None)
-    epsilon, delta, mu = _read_claim(model, record, claim)
+    epsilon, delta, mu = _read_claim(record, claim)
     values, marks = (found.reshape(2, n_fits, -1) for found in _split_outcomes(fits))
     bounds = _lower_bounds(values, marks, delta, 1.0 - confidence)
     return AuditResult(*bounds, epsilon, delta, mu)
@@ -173,8 +172,7 @@ def _rows_that_differ(X: Any, other: Any) -> Any:
     return np.vstack([X[places], other[places]]) if len(places) else X
 
 
-@dataclass(frozen=True, slots=True)
-class _Fit:
+class _Fit(NamedTuple):
     """The observation of a fit: numbers, and a record if there is one, or an exception."""
 
     numbers: Matrix
@@ -230,24 +228,19 @@ def _rescale(values: Matrix, tenth: int) -> Matrix:
 
 
 def _read_claim(
-    model: Any, record: PrivacyRecord | None, claim: tuple[float, float] | None
+    record: PrivacyRecord | None, claim: tuple[float, float] | None
 ) -> tuple[float, float, float]:
     """Return the claimed epsilon, delta and mu."""
-    params = model.get_params()
-    if claim is not None:
-        epsilon, delta = claim
-    elif record is not None:
-        epsilon, delta = record.epsilon, record.delta
-    elif "epsilon" in params:
-        epsilon, delta = params["epsilon"], params.get("delta", 0.0)
-    else:
-        raise ValueError("claim must be given: the estimator has no epsilon and no record")
-    mu = 2.0 * float(ndtri(expit(epsilon))) if delta == 0 else math.inf
-    if claim is None and record is not None:
+    mu = math.inf
+    if claim is None:
+        if record is None:
+            raise ValueError("claim must be given: the estimator leaves no record, privacy_")
+        claim = record.epsilon, record.delta
         counts = single_runs(record.events).items()
         squares = [n * event.mu**2 for event, n in counts if isinstance(event, Gaussian)]
         mu = math.sqrt(sum(squares)) if len(squares) == len(counts) else mu
-    return float(epsilon), float(delta), mu
+    epsilon, delta = map(float, claim)
+    return epsilon, delta, min(mu, 2.0 * float(ndtri(expit(epsilon)))) if delta == 0 else mu
 
 
 def _lower_bounds(values: Matrix, marks: Matrix, delta: float, alpha: float) -> tuple[float, float]:
@@ -285,8 +278,7 @@ def _statistics(values: Matrix, tenth: int) -> Matrix:
     if width > 1:
         # The regression of the data set on the numbers of a model is their linear discriminant.
         rows = np.concatenate(first) / spread
-        ridge = Ridge(_IDENTITY * len(rows), solver="svd")
-        ridge.fit(rows, np.arange(len(rows)) >= tenth)
+        ridge = Ridge(_IDENTITY * len(rows), solver="svd").fit(rows, np.arange(len(rows)) >= tenth)
         directions = np.vstack([ridge.coef_, directions])
     found = values @ (directions / spread).T
     return np.concatenate([found, np.abs(found - np.median(found[:, :tenth], axis=(0, 1)))], axis=2)
@@ -314,17 +306,14 @@ def _bounds_at(
 
 def _probability_low(hits: Any, trials: int, alpha: float) -> Any:
     """Return the lower Clopper-Pearson bound of a probability."""
-    found = betaincinv(np.maximum(hits, 1), trials - np.asarray(hits) + 1, alpha)
-    return np.where(np.asarray(hits) > 0, found, 0.0)
+    return np.where(hits > 0, betaincinv(np.maximum(hits, 1), trials - hits + 1, alpha), 0.0)
 
 
 def _epsilon_of(p: Any, q: Any, delta: float) -> Any:
     """Return epsilon of events of probability at least `p` and at most `q`, or their opposites."""
     with np.errstate(all="ignore"):
-        inside = np.log(np.maximum(np.subtract(p, delta), 0.0) / q)
-        outside = np.log(
-            np.maximum(np.subtract(1.0 - np.asarray(q), delta), 0.0) / np.subtract(1.0, p)
-        )
+        inside = np.log(np.maximum(p - delta, 0.0) / q)
+        outside = np.log(np.maximum(1.0 - q - delta, 0.0) / (1.0 - p))
     return np.fmax(np.fmax(inside, outside), -math.inf)
 
 

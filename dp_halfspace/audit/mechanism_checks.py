@@ -44,7 +44,7 @@ def distance(mechanism: Any, first: Array, second: Array) -> tuple[float, float]
     most = getattr(mechanism, "change", getattr(mechanism, "sensitivity", 1.0))
     match mechanism:
         case NoNoise():
-            apart, most = np.linalg.norm(change), math.inf
+            return float(np.linalg.norm(change)), math.inf
         case GaussianNoise() | L2LaplaceNoise() | GaussianLinearTerm():
             apart = np.linalg.norm(change)
         case DiscreteLaplaceNoise():

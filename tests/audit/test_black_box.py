@@ -34,6 +34,7 @@ class Counter(BaseEstimator):
         sigma = 1.0 / privacy.gdp_mu(self.epsilon, self.delta) / self.skill
         if self.scale == "private":
             sigma *= 1.0 + np.sum(y)
+        self.claim(self.epsilon, self.delta)
         seed = int.from_bytes(OS_RANDOMNESS.read(8), "little")
         # The noise of another world: only its distribution matters here.
         self.score_ = (
@@ -41,6 +42,10 @@ class Counter(BaseEstimator):
             + sigma * np.random.default_rng(seed).standard_normal()
         )
         return self
+
+    def claim(self, epsilon, delta):
+        noise = Gaussian(privacy.gdp_mu(epsilon, delta))
+        self.privacy_ = PrivacyRecord(epsilon=epsilon, delta=delta, events=(noise,), noise="os")
 
     def decision_function(self, X):
         return np.full(len(X), self.score_)
@@ -53,7 +58,7 @@ def test_right_code_passes_and_shows_its_claim():
     result = audit(Counter(2.0), *PAIR, n_fits=200)
     assert isinstance(result, AuditResult)
     assert not result.is_violated
-    assert (result.epsilon, result.delta, result.mu) == (2.0, 1e-5, math.inf)
+    assert (result.epsilon, result.delta, result.mu) == (2.0, 1e-5, privacy.gdp_mu(2.0, 1e-5))
     assert 0.0 <= result.mu_low <= privacy.gdp_mu(2.0, 1e-5)
     pure = audit(Counter(2.0), *PAIR, n_fits=8, claim=(2.0, 0.0))
     assert pure.mu == pytest.approx(2.0 * norm.ppf(math.exp(2.0) / (1.0 + math.exp(2.0))))
@@ -123,6 +128,7 @@ class Odd(Counter):
 
     def fit(self, X, y):
         self.odd_ = y[0] == 1
+        self.claim(self.epsilon, self.delta)
         if self.how == "raises" and self.odd_:
             raise ArithmeticError("did not converge")
         if self.how in ("types", "texts"):
@@ -148,7 +154,7 @@ ODD = ["nan", "infinity", "zero", "overflow", "tiny", "size", "raises", "types",
 @pytest.mark.parametrize("how", ODD)
 def test_what_is_no_finite_number_is_an_outcome(how):
     """NaN, infinity, a negative zero, what overflows, and a fit that raises on one side."""
-    seen = audit(Odd(how=how), *PAIR, n_fits=60)
+    seen = audit(Odd(how=how), *PAIR, n_fits=60, claim=(1.0, 1e-5))
     assert seen.is_violated
     assert min(seen.epsilon_low, seen.mu_low) > 1.0
     same = audit(Odd(how="none" if how in ("types", "texts", "raises") else how), *PAIR[:2],
@@ -253,7 +259,7 @@ def test_the_mu_of_a_claim_is_that_of_all_releases():
         record = PrivacyRecord(
             epsilon=40.0, delta=1e-5, adjacency="replace-one", events=events, noise="os", public={}
         )
-        return _read_claim(Counter(), record, None)
+        return _read_claim(record, None)
 
     assert claimed(Gaussian(1.0), Gaussian(1.0), Gaussian(2.0)) == pytest.approx(
         (40.0, 1e-5, math.sqrt(6.0))
