@@ -16,15 +16,14 @@ from numpy.typing import NDArray
 
 # Largest number of bytes that one fit, prediction or score may ask for besides the rows themselves.
 _MOST_BYTES = 2**36
-# Number of bytes of a block of rows that is computed at a time, where results are larger.
-_BLOCK_BYTES = 2**28
 # Number of bytes of a number in float64.
 NUMBER_BYTES = 8
 # Bytes of a temporary array that is small enough for the cache.
 CACHED_BYTES = 2**18
 # Numbers in float64 of a temporary array that need not be: 32 MB.
 WORK_ENTRIES = 2**22
-# Bytes of rows that are kept between passes, if they all fit.
+# Bytes of rows that are kept between passes, if they all fit, and of a block of rows that is
+# computed at a time, where results are larger.
 KEPT_BYTES = 2**26
 # Rows of which norms, features or copies are computed at a time.
 COPIED_ROWS = 1024
@@ -74,7 +73,7 @@ def shortages_dropped() -> Iterator[None]:
 
 def rows_of_block(row_bytes: float) -> int:
     """Return how many rows are computed at a time if each needs this many bytes."""
-    return max(1, int(_BLOCK_BYTES / row_bytes))
+    return max(1, int(KEPT_BYTES / row_bytes))
 
 
 def by_blocks(function: Callable[[Any], NDArray[Any]], rows: Any, row_bytes: float) -> NDArray[Any]:

@@ -24,15 +24,11 @@ from dp_halfspace.privacy import accounting
 from dp_halfspace.privacy.events import Event, Repeated
 from dp_halfspace.privacy.record import PrivacyRecord, rounded_text
 
-# More kinds of tables than this are not remembered.
-_MOST_TABLES = 4096
 _SHARE_A_LEDGER = (
     'Give all fits one ledger, such as ledger=PrivacyLedger("fits.db", epsilon=5, delta=1e-5), '
     "which adds up their budgets and refuses a fit beyond its cap"
 )
 _IGNORE = "For public or simulated data, ignore the category dp_halfspace.RepeatedFitWarning"
-# Digits of a total, which is rounded up.
-_TOTAL_DIGITS = 3
 # Libraries whose code calls a fit in place of the user.
 _LIBRARIES = ("sklearn", "imblearn", "joblib")
 
@@ -107,9 +103,12 @@ def _what_fits_cost(caller: Caller, kind: type, record: PrivacyRecord) -> str:
 
 
 def _total(events: Counter[Event], times: int, delta: float) -> str:
-    """Return the epsilon of all events, each as often as counted and all of that several times."""
+    """Return the epsilon of all events, each as often as counted and all of that several times.
+
+    It has three digits, and is rounded up.
+    """
     repeated = [Repeated(event, count * times) for event, count in events.items()]
-    return rounded_text(accounting.epsilon(repeated, delta), _TOTAL_DIGITS)
+    return rounded_text(accounting.epsilon(repeated, delta), 3)
 
 
 def _unit(record: PrivacyRecord) -> str:
@@ -164,8 +163,6 @@ def _count(record: PrivacyRecord, X: Any, *, is_silent: bool) -> None:
         )
     is_said = before.is_said or must_warn
     with _COUNT_LOCK:
-        if key not in _TABLES_SEEN and len(_TABLES_SEEN) >= _MOST_TABLES:
-            _TABLES_SEEN.pop(next(iter(_TABLES_SEEN)))
         # What is not needed for a later warning is not kept.
         _TABLES_SEEN[key] = _Fits(n_fits, delta, Counter() if is_said else events, is_said)
 

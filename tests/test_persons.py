@@ -152,10 +152,15 @@ def worst(estimator, trials=25, seed=1, n_classes=2):
                 for X, y, owner in pair
             ]  # fmt: skip
         (X, y, groups), (other_X, other_y, other_groups) = pair
-        result = replay(
-            estimator, X, y, other_X, other_y, n_histories=1, random_state=number,
-            groups=groups, groups_neighbour=other_groups,
-        )  # fmt: skip
+
+        def fit(data, y, seed=number):
+            if not hasattr(estimator, "fit"):
+                return estimator(data[0], y, groups=data[1])
+            model = clone(estimator).set_params(random_state=seed)
+            return model.fit(data[0], y, groups=data[1])
+
+        data = (X, groups), y, (other_X, other_groups), other_y
+        result = replay(fit, *data, n_histories=1, random_state=number)
         assert [text for text in result.findings if "times the sensitivity" not in text] == []
         largest = max([largest, *(release.ratio for release in result.releases)])
     return largest

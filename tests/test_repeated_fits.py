@@ -520,13 +520,6 @@ def test_tables_and_lists_have_columns_too():
     assert names == [5, 5, 0, 0, tuple("abcde")]
 
 
-def test_few_tables_are_remembered(monkeypatch):
-    monkeypatch.setattr(_repeated_fits, "_MOST_TABLES", 2)
-    for n in (200, 190, 180):
-        OURS.fit(X[:n], Y[:n])
-    assert [key[1] for key in _repeated_fits._TABLES_SEEN] == [190, 180]
-
-
 def test_threads_count_for_one_process():
     def fit():
         OURS.__sklearn_clone__().fit(X, Y)

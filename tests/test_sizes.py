@@ -85,7 +85,7 @@ def test_predictions_of_many_rows_are_those_of_few(estimator, monkeypatch):
     model = estimator.fit(X, y)
     methods = [m for m in ("decision_function", "predict", "predict_proba") if hasattr(model, m)]
     at_once = [getattr(model, method)(X) for method in methods]
-    monkeypatch.setattr(_memory, "_BLOCK_BYTES", 500)
+    monkeypatch.setattr(_memory, "KEPT_BYTES", 500)
     for method, expected in zip(methods, at_once, strict=True):
         found = getattr(model, method)(X)
         assert found.dtype == expected.dtype
@@ -101,7 +101,7 @@ def test_a_table_of_many_classes_is_calibrated_some_rows_at_a_time(monkeypatch):
     for weights in (None, np.linspace(0.1, 1.0, len(y))):
         at_once = model.fit(rows, y, sample_weight=weights).predict_proba(rows)
         with monkeypatch.context() as patch:
-            patch.setattr(_memory, "_BLOCK_BYTES", 10_000)
+            patch.setattr(_memory, "KEPT_BYTES", 10_000)
             model.fit(rows, y, sample_weight=weights)
         np.testing.assert_array_equal(model.predict_proba(rows), at_once)
 

@@ -11,10 +11,6 @@ from pathlib import Path
 from dp_halfspace._cli.arguments import NO_MEMORY, Stopped, UserError, parse_options
 from dp_halfspace._html import printable
 
-# Exit statuses.
-_WRONG_USE = 2
-_INTERRUPTED = 130
-
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run a command, and return the exit status.
@@ -30,13 +26,13 @@ def main(argv: Sequence[str] | None = None) -> int:
 
         run(options, sys.stdout, sys.stderr)
     except UserError as error:
-        return _end(f"dp_halfspace: error: {printable(error)}\n", _WRONG_USE)
+        return _end(f"dp_halfspace: error: {printable(error)}\n", 2)
     except Stopped as stop:
-        return _end(f"\ndp_halfspace: {printable(stop)}\n", _INTERRUPTED)
+        return _end(f"\ndp_halfspace: {printable(stop)}\n", 130)
     except MemoryError:
-        return _end(f"dp_halfspace: error: {NO_MEMORY}\n", _WRONG_USE)
+        return _end(f"dp_halfspace: error: {NO_MEMORY}\n", 2)
     except KeyboardInterrupt:
-        return _end("\ndp_halfspace: interrupted; nothing was written\n", _INTERRUPTED)
+        return _end("\ndp_halfspace: interrupted; nothing was written\n", 130)
     return 0
 
 

@@ -35,12 +35,10 @@ _LEGEND = """\
 Accuracy on test rows by epsilon: mean ± standard deviation of one fit, over {} random splits.
 Exact scores like these are for public data only; for your own data, publish scores of
 dp_halfspace.metrics.private_score. All classifiers are in dp_halfspace.__all__.
-* Less than a tenth of the improvement of a model without privacy over the majority class: epsilon
-is too small for this class and so few rows."""
+A class that is no better than the majority class needs a larger epsilon or more rows."""
 # Share of the rows of the built-in table on which accuracies are measured.
 _TEST_SHARE = 0.3
-# Shares of the improvement over the majority class: hardly any, and nearly all.
-_HARDLY = 0.1
+# Share of the improvement over the majority class that is nearly all of it.
 _NEARLY = 0.9
 
 # The accuracies of each model, in a row for each budget and a column for each split; the levels
@@ -96,16 +94,13 @@ def _gains(scores: Scores, name: str) -> NDArray[np.float64]:
 
 def format_scores(scores: Scores, budgets: list[float]) -> str:
     """Return a table with a line for each model and a column for each budget."""
-    lines = [["", *(f"epsilon {epsilon:g} " for epsilon in budgets)]]
+    lines = [["", *(f"epsilon {epsilon:g}" for epsilon in budgets)]]
     # The level to exceed first, the level without privacy last.
-    private = _private(scores)
-    for name in (_MAJORITY, *private, _REFERENCE):
-        is_low = (name in private) & (_gains(scores, name) < _HARDLY)
-        marks = np.where(is_low, "*", " ")
+    for name in (_MAJORITY, *_private(scores), _REFERENCE):
         # A single split has no spread.
         spreads = scores[name].std(axis=1, ddof=min(scores[name].shape[1] - 1, 1))
-        cells = zip(scores[name].mean(axis=1), spreads, marks, strict=True)
-        lines.append([name, *(f"{mean:.3f} ± {spread:.3f}{mark}" for mean, spread, mark in cells)])
+        cells = zip(scores[name].mean(axis=1), spreads, strict=True)
+        lines.append([name, *(f"{mean:.3f} ± {spread:.3f}" for mean, spread in cells)])
     return "\n".join(align_columns(lines))
 
 

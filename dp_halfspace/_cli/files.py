@@ -9,7 +9,7 @@ import contextlib
 import os
 import sys
 from collections.abc import Callable
-from itertools import combinations
+from itertools import combinations, product
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -29,17 +29,16 @@ _WRITTEN = {name: f"--{name}" for name in ("save", "card", "out", "train", "test
 def check_files(options: Any) -> None:
     """Refuse to overwrite a file that is in use, before anything is read or charged."""
     read, written = _files_of(options, _READ), _files_of(options, _WRITTEN)
-    pairs = [*combinations(written, 2), *((one, other) for one in written for other in read)]
-    for (option, path), (other, place) in pairs:
+    ledgers = [path for option, path in read if option == "--ledger"]
+    # SQLite keeps further files next to a ledger, which need not exist yet.
+    read += [("--ledger", Path(f"{path}{end}")) for path in ledgers for end in COMPANIONS]
+    for (option, path), (other, place) in [*combinations(written, 2), *product(written, read)]:
         if _is_same(path, place):
             raise UserError(
                 f"{option} and {other} are the same file, {path}; use two different files"
             )
-    ledgers = [
-        Path(f"{path}{end}") for option, path in read if option == "--ledger" for end in COMPANIONS
-    ]
     for option, path in written:
-        if belongs_to_ledger(path) or any(_is_same(path, beside) for beside in ledgers):
+        if belongs_to_ledger(path):
             raise UserError(
                 f"{option}: {path} is a file of a privacy ledger, which is never overwritten; "
                 "choose another file"
@@ -58,11 +57,9 @@ def _is_same(one: Path, other: Path) -> bool:
 
     Case is ignored, as on some file systems.
     """
-    try:
+    with contextlib.suppress(OSError):
         if os.path.samefile(one, other):
             return True
-    except OSError:
-        pass
     return os.path.realpath(one).casefold() == os.path.realpath(other).casefold()
 
 

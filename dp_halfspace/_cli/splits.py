@@ -17,14 +17,7 @@ from numpy.typing import NDArray
 
 from dp_halfspace._cli.arguments import UserError
 from dp_halfspace._cli.files import note, write_out, write_whole
-from dp_halfspace._cli.tables import (
-    EXCEL,
-    PARQUET,
-    is_row,
-    labels_of,
-    read_table,
-    readable,
-)
+from dp_halfspace._cli.tables import EXCEL, PARQUET, is_row, labels_of, read_table, readable
 from dp_halfspace._html import printable
 
 
@@ -38,7 +31,12 @@ def split(options: Any, out: TextIO, err: TextIO) -> None:
             raise UserError(f"{name}: {path} must be a CSV, as TABLE is")
     roles = [] if groups is None else [groups]
     table = read_table(options, roles, roles)
-    units = np.arange(len(table.frame)) if groups is None else places_of(labels_of(table, groups))
+    units = np.arange(len(table.frame))
+    if groups is not None:
+        import pandas  # noqa: PLC0415 (optional dependency)
+
+        # The place of the person of each row, in the order in which persons first appear.
+        units, _ = pandas.factorize(labels_of(table, groups))
     del table
     held_out = held_out_units(int(units.max()) + 1, options.share, options.seed)[units]
     # The number of rows of a person is private, also for readers of this text.
@@ -53,12 +51,6 @@ def split(options: Any, out: TextIO, err: TextIO) -> None:
         "both files are as private as the table. They are parts of one data set, so charge fits "
         "and evaluations to one ledger.",
     )
-
-
-def places_of(persons: NDArray[Any]) -> NDArray[np.intp]:
-    """Return the place of the person of each row, in the order in which persons first appear."""
-    places = {person: place for place, person in enumerate(dict.fromkeys(persons))}
-    return np.array([places[person] for person in persons], dtype=np.intp)
 
 
 def held_out_units(count: int, share: float, seed: int) -> NDArray[np.bool_]:

@@ -13,7 +13,7 @@ from collections import deque
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from hashlib import blake2b
-from types import CodeType, FunctionType, MemberDescriptorType, MethodType, ModuleType
+from types import CellType, CodeType, FunctionType, MemberDescriptorType, MethodType, ModuleType
 from typing import Any
 
 import numpy as np
@@ -21,6 +21,15 @@ from joblib import hash as pickled
 
 # Flag of a class that was defined in Python.
 _HEAP_TYPE = 1 << 9
+# What functions, similar objects and exceptions consist of.
+_CONTENT: tuple[tuple[type, tuple[str, ...]], ...] = (
+    (FunctionType, ("__code__", "__defaults__", "__kwdefaults__", "__closure__")),
+    (CellType, ("cell_contents",)),
+    (CodeType, ("co_qualname", "co_name", "co_code", "co_consts", "co_names")),
+    (MethodType, ("__func__", "__self__")),
+    (functools.partial, ("func", "args", "keywords")),
+    (BaseException, ("args", "__cause__", "__context__")),
+)
 # Attributes of a class that Python itself maintains; they are not a state of a fit.
 _OF_PYTHON = {"__dict__", "__weakref__", "_abc_impl"}
 
@@ -45,21 +54,17 @@ def attributes(value: Any) -> dict[str, Any]:
     return found
 
 
-def _slots(kind: type) -> Iterator[tuple[str, MemberDescriptorType]]:
-    """Yield names and descriptors of the ``__slots__`` of a class and its bases."""
-    for base in kind.__mro__:
-        names = base.__dict__.get("__slots__", ())
-        for name in (names,) if isinstance(names, str) else names:
-            is_own = name.startswith("__") and not name.endswith("__")
-            slot = base.__dict__.get(f"_{base.__name__.lstrip('_')}{name}" if is_own else name)
-            if isinstance(slot, MemberDescriptorType):
-                yield name, slot
+def _slots(kind: type) -> list[tuple[str, MemberDescriptorType]]:
+    """Return names and descriptors of the ``__slots__`` of a class and its bases."""
+    bases = [base for base in kind.__mro__ if base.__flags__ & _HEAP_TYPE]
+    members = [member for base in bases for member in vars(base).items()]
+    return [(name, slot) for name, slot in members if isinstance(slot, MemberDescriptorType)]
 
 
 def _holds_more(kind: type) -> bool:
     """Return whether values of a type have state in C code, in addition to attributes."""
     offsets = kind.__dictoffset__, kind.__weakrefoffset__
-    pointers = len(list(_slots(kind))) + sum(offset > 0 for offset in offsets)
+    pointers = len(_slots(kind)) + sum(offset > 0 for offset in offsets)
     return kind.__basicsize__ > object.__basicsize__ + pointers * struct.calcsize("P")
 
 
@@ -68,11 +73,10 @@ def digest_class_attributes(*values: Any) -> dict[str, bytes]:
 
     Methods and other descriptors are compared by identity.
     """
-    digests = _Digests()
     kinds = {kind: None for value in values for kind in type(value).__mro__}
     return {
-        f"{kind.__qualname__}.{name}": (
-            b"%d" % id(item) if hasattr(type(item), "__get__") else digests.of(item)
+        f"class attribute {kind.__qualname__}.{name}": (
+            b"%d" % id(item) if hasattr(type(item), "__get__") else fingerprint(item)
         )
         for kind in kinds
         if kind.__flags__ & _HEAP_TYPE
@@ -96,74 +100,47 @@ class _Digests:
         if isinstance(value, type | ModuleType):
             return f"{getattr(value, '__module__', '')} {value.__name__}".encode()
         place = id(value)
-        if place in self._done:
-            return self._done[place][1]
         if place in self._open:
             return b"circle %d" % (len(self._open) - self._open[place])
-        self._open[place] = len(self._open)
-        whole = blake2b(f"{type(value).__module__}.{type(value).__qualname__}".encode())
-        for part in self._parts(value):
-            whole.update(b"%d:" % len(part) + part)
-        del self._open[place]
-        self._done[place] = value, whole.digest()
-        return whole.digest()
+        if place not in self._done:
+            self._open[place] = len(self._open)
+            whole = blake2b(f"{type(value).__module__}.{type(value).__qualname__}".encode())
+            for part in self._parts(value):
+                whole.update(b"%d:" % len(part) + part)
+            del self._open[place]
+            self._done[place] = value, whole.digest()
+        return self._done[place][1]
 
     def _parts(self, value: Any) -> Iterator[bytes]:
         """Yield the parts of a value: its content, its attributes, and its state in C code."""
         content = list(self._content(value))
-        yield from content
+        yield from (b"%d" % len(content), *content)
         for name, item in attributes(value).items():
-            yield name.encode()
-            yield self.of(item)
+            yield from (name.encode(), self.of(item))
         if not content and _holds_more(type(value)):
-            try:
+            # What cannot be pickled is known by its type.
+            with suppress(Exception):
                 yield pickled(value).encode()
-            except Exception:  # noqa: BLE001 - what cannot be pickled is known by its type
-                return
 
     def _content(self, value: Any) -> Iterator[bytes]:
         """Yield the content of a value of a Python or numpy type, without its attributes."""
         match value:
-            case float():
-                yield struct.pack("<d", value)
-            case complex():
-                yield struct.pack("<dd", value.real, value.imag)
-            case None | int() | str() | bytes() | bytearray():
+            case float() | complex():
+                yield np.asarray(value).tobytes()
+            case int() | str() | bytes() | bytearray():
                 yield repr(value).encode(errors="surrogatepass")
-            case np.ndarray() if value.dtype.hasobject:
-                yield repr((value.dtype, value.shape)).encode()
-                yield from map(self.of, value.ravel().tolist())
             case np.ndarray() | np.generic():
                 yield repr((value.dtype, value.shape, value.strides)).encode()
-                yield value.tobytes()
+                is_plain = not value.dtype.hasobject
+                yield from [value.tobytes()] if is_plain else map(self.of, value.ravel().tolist())
             case Mapping():
                 yield from (self.of(part) for pair in value.items() for part in pair)
-            case list() | tuple() | deque():
-                yield from map(self.of, value)
             case set() | frozenset():
                 yield from sorted(map(self.of, value))
-            case _:
-                yield from map(self.of, _parts_of_code(value))
-        if isinstance(value, Mapping | list | tuple | deque | set | frozenset):
-            yield b"%d" % len(value)
-
-
-def _parts_of_code(value: Any) -> Iterator[Any]:
-    """Yield the contents of a function, a similar object, or an exception."""
-    match value:
-        case FunctionType():
-            yield from (value.__code__, value.__defaults__, value.__kwdefaults__)
-            for cell in value.__closure__ or ():
-                with suppress(ValueError):  # the cell is empty
-                    yield cell.cell_contents
-        case CodeType():
-            yield from (value.co_qualname if hasattr(value, "co_qualname") else value.co_name,)
-            yield from (value.co_code, value.co_consts, value.co_names)
-        case MethodType():
-            yield from (value.__func__, value.__self__)
-        case functools.partial():
-            yield from (value.func, value.args, value.keywords)
-        case weakref.ref():
-            yield value()
-        case BaseException():
-            yield from (value.args, value.__cause__, value.__context__)
+            case list() | tuple() | deque():
+                yield from map(self.of, value)
+            case weakref.ref():
+                yield self.of(value())
+        for name in next((names for kind, names in _CONTENT if isinstance(value, kind)), ()):
+            with suppress(AttributeError, ValueError):  # a cell of a closure may be empty
+                yield self.of(getattr(value, name))

@@ -8,24 +8,23 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from numbers import Integral, Real
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
-from joblib import Parallel, delayed
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import betaincinv, expit, ndtri
 from sklearn.base import clone
 from sklearn.linear_model import Ridge
 
-from dp_halfspace._params import check_values
+from dp_halfspace._params import checked_size, require
 from dp_halfspace._repeated_fits import fits_not_counted
-from dp_halfspace._sklearn_compat import Interval
 from dp_halfspace.privacy.events import Gaussian, single_runs
 from dp_halfspace.privacy.record import PrivacyRecord
 
+# Parameters that an audit replaces.
+_OWN = ("ledger", "random_state", "n_jobs")
 Features: TypeAlias = Callable[[Any], ArrayLike]
 Matrix: TypeAlias = NDArray[np.float64]
 # Weight of the identity beside the correlation matrix of the numbers of a model.
@@ -46,29 +45,18 @@ class AuditResult:
         Lower bound of epsilon at `delta`, 0 if the models could not be distinguished.
     mu_low : float
         Lower bound of mu of Gaussian differential privacy, which is usually tighter.
-    confidence : float
-        Probability that both bounds hold.
     epsilon, delta : float
         The claimed guarantee.
     mu : float
         The claimed mu: that of a record all of whose releases are Gaussian; ``2 Phi^-1(e^epsilon /
         (1 + e^epsilon))`` for ``delta = 0``; otherwise infinity, if the claim implies no mu.
-    n_fits : int
-        Fits on each of the two data sets.
-    outcomes : tuple of str
-        Outcomes other than finite numbers, with their counts on each data set: exceptions, a
-        different number of numbers, NaN, infinities and negative zeros. The bounds include them.
-        Sorted by the difference of their two counts.
     """
 
     epsilon_low: float
     mu_low: float
-    confidence: float
     epsilon: float
     delta: float
     mu: float
-    n_fits: int
-    outcomes: tuple[str, ...] = ()
 
     @property
     def is_violated(self) -> bool:
@@ -87,7 +75,6 @@ def audit(
     confidence: float = 0.95,
     features: Features | None = None,
     claim: tuple[float, float] | None = None,
-    n_jobs: int | None = None,
 ) -> AuditResult:
     """Measure how well the models of two neighbouring data sets can be distinguished.
 
@@ -111,10 +98,7 @@ def audit(
         differ, and ``coef_`` and ``intercept_`` if they exist. A single number is compared as it
         is.
     claim : tuple (epsilon, delta) or None, default=None
-        The claimed guarantee. None takes ``privacy_`` of a model, otherwise the parameters
-        `epsilon` and `delta`.
-    n_jobs : int or None, default=None
-        As in joblib.
+        The claimed guarantee. None takes that of ``privacy_`` of a model.
 
     Returns
     -------
@@ -151,42 +135,30 @@ def audit(
     >>> result.epsilon, result.is_violated
     (4.0, False)
     """
-    check_values(
-        {
-            "n_fits": [Interval(Integral, 8, None, closed="left")],
-            "confidence": [Interval(Real, 0, 1, closed="neither")],
-        },
-        {"n_fits": n_fits, "confidence": confidence},
-        "audit",
-    )
+    checked_size("n_fits", n_fits, least=8)
+    require("in (0, 1)", confidence=confidence)
     model, neighbours = clone_without_ledgers(estimator), ((X, y), (X_neighbour, y_neighbour))
     points = None if features else _rows_that_differ(X, X_neighbour)
-    jobs = (
-        delayed(_fit_and_read)(model, *data, features, points)
-        for data in neighbours
-        for _ in range(n_fits)
-    )
-    fits = Parallel(n_jobs=n_jobs)(jobs)
+    fits = [
+        _fit_and_read(model, *data, features, points) for data in neighbours for _ in range(n_fits)
+    ]
     if len({repr(fit.error) for fit in fits}) == 1 and fits[0].error is not None:
         raise fits[0].error
     record = next((fit.record for fit in fits if fit.record is not None), None)
-    epsilon, delta, mu = _read_claim(model, record, claim)
-    values, indicators = _split_outcomes(fits)
-    pairs = {name: (each[:n_fits], each[n_fits:]) for name, each in indicators.items()}
-    bounds = _lower_bounds(
-        values[:n_fits], values[n_fits:], delta, 1.0 - confidence, [*pairs.values()]
-    )
-    counts = [(name, int(a.sum()), int(b.sum())) for name, (a, b) in pairs.items()]
-    counts.sort(key=lambda entry: -abs(entry[1] - entry[2]))
-    outcomes = tuple(f"{name}: in {a} and in {b} of {n_fits} fits" for name, a, b in counts)
-    return AuditResult(*bounds, confidence, epsilon, delta, mu, n_fits, outcomes)
+    epsilon, delta, mu = _read_claim(record, claim)
+    values, marks = (found.reshape(2, n_fits, -1) for found in _split_outcomes(fits))
+    bounds = _lower_bounds(values, marks, delta, 1.0 - confidence)
+    return AuditResult(*bounds, epsilon, delta, mu)
 
 
 def clone_without_ledgers(estimator: Any, random_state: int | None = None) -> Any:
-    """Clone an estimator without its ledgers, including those of inner estimators, and seed it."""
+    """Clone an estimator without its ledgers, including those of inner estimators, and seed it.
+
+    It is fitted in this thread, where releases can be intercepted.
+    """
     model = clone(estimator)
     params = model.get_params()
-    own = {name for name in params if name.rsplit("__")[-1] in ("ledger", "random_state")}
+    own = {name for name in params if name.rsplit("__")[-1] in _OWN}
     seed = {"random_state": random_state} if "random_state" in params else {}
     return model.set_params(**{**dict.fromkeys(own), **seed})
 
@@ -200,8 +172,7 @@ def _rows_that_differ(X: Any, other: Any) -> Any:
     return np.vstack([X[places], other[places]]) if len(places) else X
 
 
-@dataclass(frozen=True, slots=True)
-class _Fit:
+class _Fit(NamedTuple):
     """The observation of a fit: numbers, and a record if there is one, or an exception."""
 
     numbers: Matrix
@@ -225,154 +196,124 @@ def _fit_and_read(model: Any, X: Any, y: Any, features: Features | None, points:
     return _Fit(np.concatenate(parts), getattr(fitted, "privacy_", None))
 
 
-def _split_outcomes(fits: Sequence[_Fit]) -> tuple[Matrix, dict[str, Matrix]]:
-    """Return numbers, a row for each fit, and for all other outcomes an indicator over the fits."""
+def _split_outcomes(fits: Sequence[_Fit]) -> tuple[Matrix, Matrix]:
+    """Return numbers, a row for each fit, and marks of all other outcomes, in columns of their own.
+
+    They are exceptions, another number of numbers, and special floats that no threshold separates
+    from others: NaN, infinities and negative zeros.
+    """
     sizes = [len(fit.numbers) for fit in fits if fit.error is None]
-    width = Counter(sizes).most_common(1)[0][0] if sizes else 0
-    values, indicators = np.zeros((len(fits), width)), dict[str, Matrix]()
-
-    def mark(name: str, places: Any) -> None:
-        indicators.setdefault(name, np.zeros(len(fits)))[places] = 1.0
-
+    width = Counter(sizes).most_common(1)[0][0] if sizes else 1
+    values, marks = np.zeros((len(fits), width)), list[set[Any]]()
     for place, fit in enumerate(fits):
-        if fit.error is not None:
-            kind = type(fit.error).__name__
-            mark(f"raises {kind}", place)
-            mark(f"raises {kind}: {fit.error}", place)
-        elif len(fit.numbers) != width:
-            mark(f"{len(fit.numbers)} numbers", place)
-        else:
+        marks.append({type(fit.error), repr(fit.error), len(fit.numbers)})
+        if fit.error is None and len(fit.numbers) == width:
             values[place] = fit.numbers
-    # Special floats that no threshold separates from others; each is a separate outcome.
-    special = {
-        "NaN": np.isnan(values),
-        "infinity": np.isposinf(values),
-        "negative infinity": np.isneginf(values),
-        "negative zero": (values == 0.0) & np.signbit(values),
-    }
-    for name, places in special.items():
-        for column in np.flatnonzero(places.any(axis=0)):
-            mark(f"number {column} is {name}", places[:, column])
-    return values, indicators
+    special = (np.isnan(values), np.isposinf(values), np.isneginf(values))
+    negative_zeros = (values == 0.0) & np.signbit(values)
+    outcomes = [[mark in each for mark in set().union(*marks)] for each in marks]
+    return values, np.hstack([outcomes, *special, negative_zeros]).astype(np.float64)
 
 
-def _rescale(values: Matrix, of: Matrix) -> Matrix:
-    """Divide columns by a power of two that makes the largest finite number of `of` about one.
+def _rescale(values: Matrix, tenth: int) -> Matrix:
+    """Divide columns by a power of two that makes their largest number in the first fits about one.
 
     This avoids overflow. NaN, which is a separate outcome, becomes zero.
     """
-    largest = np.abs(np.where(np.isfinite(of), of, 0.0)).max(axis=0, initial=0.0)
-    exponents = np.frexp(largest)[1]
+    first = values[:, :tenth]
+    largest = np.abs(np.where(np.isfinite(first), first, 0.0)).max(axis=(0, 1), initial=0.0)
     with np.errstate(all="ignore"):
-        clipped = np.clip(np.ldexp(values, -exponents), -_LARGEST_MULTIPLE, _LARGEST_MULTIPLE)
-    rescaled: Matrix = np.nan_to_num(clipped)
-    return rescaled
+        scaled = np.ldexp(values, -np.frexp(largest)[1])
+    return np.asarray(np.nan_to_num(np.clip(scaled, -_LARGEST_MULTIPLE, _LARGEST_MULTIPLE)))
 
 
 def _read_claim(
-    model: Any, record: PrivacyRecord | None, claim: tuple[float, float] | None
+    record: PrivacyRecord | None, claim: tuple[float, float] | None
 ) -> tuple[float, float, float]:
     """Return the claimed epsilon, delta and mu."""
-    params = model.get_params()
-    if claim is not None:
-        epsilon, delta = claim
-    elif record is not None:
-        epsilon, delta = record.epsilon, record.delta
-    elif "epsilon" in params:
-        epsilon, delta = params["epsilon"], params.get("delta", 0.0)
-    else:
-        raise ValueError("claim must be given: the estimator has no epsilon and no record")
-    mu = 2.0 * float(ndtri(expit(epsilon))) if delta == 0 else math.inf
-    if claim is None and record is not None:
+    mu = math.inf
+    if claim is None:
+        if record is None:
+            raise ValueError("claim must be given: the estimator leaves no record, privacy_")
+        claim = record.epsilon, record.delta
         counts = single_runs(record.events).items()
         squares = [n * event.mu**2 for event, n in counts if isinstance(event, Gaussian)]
         mu = math.sqrt(sum(squares)) if len(squares) == len(counts) else mu
-    return float(epsilon), float(delta), mu
+    epsilon, delta = map(float, claim)
+    return epsilon, delta, min(mu, 2.0 * float(ndtri(expit(epsilon)))) if delta == 0 else mu
 
 
-def _lower_bounds(
-    first: Matrix,
-    second: Matrix,
-    delta: float,
-    alpha: float,
-    indicators: Sequence[tuple[Matrix, Matrix]] = (),
-) -> tuple[float, float]:
+def _lower_bounds(values: Matrix, marks: Matrix, delta: float, alpha: float) -> tuple[float, float]:
     """Return lower bounds on epsilon and mu that hold together with probability 1 - alpha.
 
-    `indicators` mark the fits of both data sets that have an outcome other than a number.
+    The axes of numbers and marks are the data set, the fit, and the number or mark.
     """
-    tenth, half = -(-len(first) // 10), len(first) // 2
-    learn, choose, count = slice(0, tenth), slice(tenth, half), slice(half, None)
-    of = np.vstack([first[learn], second[learn]])
-    first, second = _rescale(first, of), _rescale(second, of)
+    n_fits = values.shape[1]
+    tenth, half = -(-n_fits // 10), n_fits // 2
     # Only outcomes that occurred before the count: no threshold depends on the fits that it counts.
-    scores = [pair for pair in indicators if np.concatenate([each[:half] for each in pair]).any()]
-    scores += [
-        (statistic(first), statistic(second))
-        for statistic in list(_statistics(first[learn], second[learn]))
-    ]
+    seen = marks[:, :, marks[:, :half].any(axis=(0, 1))]
+    scores = np.concatenate([seen, _statistics(_rescale(values, tenth), tenth)], axis=2)
+    pairs = [order for pair in np.moveaxis(scores, 2, 0) for order in (pair, pair[::-1])]
     found = []
     for bound in (lambda p, q: _epsilon_of(p, q, delta), _mu_of):
-        best = (-math.inf, np.zeros(1), np.zeros(1), 0.0)
-        for a, b in scores:
-            for low, high in ((a, b), (b, a)):
-                value, threshold = _best_threshold(low[choose], high[choose], bound, alpha / 4.0)
-                best = max(best, (value, low, high, threshold), key=lambda entry: entry[0])
-        _, low, high, threshold = best
         # Two bounds here and two for the other threshold: each may fail with a quarter of alpha.
-        p = _probability_low(np.sum(high[count] > threshold), len(high[count]), alpha / 4.0)
-        q = 1.0 - _probability_low(np.sum(low[count] <= threshold), len(low[count]), alpha / 4.0)
-        found.append(max(0.0, float(bound(p, q))))  # type: ignore[no-untyped-call]
+        chosen = [_best_threshold(pair[:, tenth:half], bound, alpha / 4.0) for pair in pairs]
+        place = int(np.argmax([value for value, _ in chosen]))
+        thresholds = np.array([chosen[place][1]])
+        (value,) = _bounds_at(thresholds, pairs[place][:, half:], bound, alpha / 4.0)
+        found.append(max(0.0, float(value)))
     return found[0], found[1]
 
 
-def _statistics(first: Matrix, second: Matrix) -> Iterator[Callable[[Matrix], Matrix]]:
-    """Yield statistics of a model: single numbers, and their projection on the difference of means.
+def _statistics(values: Matrix, tenth: int) -> Matrix:
+    """Return statistics of all fits that the first ones choose.
 
-    The distance of each from its median shows a spread that depends on the data.
+    They are single numbers, and their projection on the difference of means. The distance of each
+    from its median shows a spread that depends on the data.
     """
-    both = np.vstack([first - first.mean(axis=0), second - second.mean(axis=0)])
-    spread = both.std(axis=0)
+    first, width = values[:, :tenth], values.shape[2]
+    spread = (first - first.mean(axis=1, keepdims=True)).std(axis=(0, 1))
     spread[spread == 0] = 1.0
-    directions = list(np.eye(min(len(spread), _MOST_COORDINATES), len(spread)))
-    if len(spread) > 1:
+    directions = np.eye(min(width, _MOST_COORDINATES), width)
+    if width > 1:
         # The regression of the data set on the numbers of a model is their linear discriminant.
-        rows = np.vstack([first, second]) / spread
-        ridge, labels = Ridge(_IDENTITY * len(rows), solver="svd"), np.arange(len(rows))
-        ridge.fit(rows, labels >= len(first))
-        directions.insert(0, np.asarray(ridge.coef_))
-    for direction in directions:
-        weights = direction / spread
-        middle = float(np.median(np.concatenate([first, second]) @ weights))
-        yield lambda values, w=weights: values @ w  # type: ignore[misc]
-        yield lambda values, w=weights, m=middle: np.abs(values @ w - m)  # type: ignore[misc]
+        rows = np.concatenate(first) / spread
+        ridge = Ridge(_IDENTITY * len(rows), solver="svd").fit(rows, np.arange(len(rows)) >= tenth)
+        directions = np.vstack([ridge.coef_, directions])
+    found = values @ (directions / spread).T
+    return np.concatenate([found, np.abs(found - np.median(found[:, :tenth], axis=(0, 1)))], axis=2)
 
 
 def _best_threshold(
-    low: Matrix, high: Matrix, bound: Callable[[Any, Any], Any], alpha: float
+    pair: Matrix, bound: Callable[[Any, Any], Any], alpha: float
 ) -> tuple[float, float]:
     """Return the best bound of any threshold on these fits, and that threshold."""
-    thresholds = np.unique(np.quantile(np.concatenate([low, high]), np.linspace(0.0, 1.0, 101)))
-    p = _probability_low((high[:, None] > thresholds).sum(axis=0), len(high), alpha)
-    q = 1.0 - _probability_low((low[:, None] <= thresholds).sum(axis=0), len(low), alpha)
-    values = bound(p, q)
+    thresholds = np.unique(np.quantile(pair, np.linspace(0.0, 1.0, 101)))
+    values = _bounds_at(thresholds, pair, bound, alpha)
     place = int(np.argmax(values))
     return float(values[place]), float(thresholds[place])
 
 
+def _bounds_at(
+    thresholds: Matrix, pair: Matrix, bound: Callable[[Any, Any], Any], alpha: float
+) -> Any:
+    """Return what follows from the first row below each threshold and the second one above it."""
+    low, high = pair
+    p = _probability_low((high[:, None] > thresholds).sum(axis=0), len(high), alpha)
+    q = 1.0 - _probability_low((low[:, None] <= thresholds).sum(axis=0), len(low), alpha)
+    return bound(p, q)
+
+
 def _probability_low(hits: Any, trials: int, alpha: float) -> Any:
     """Return the lower Clopper-Pearson bound of a probability."""
-    found = betaincinv(np.maximum(hits, 1), trials - np.asarray(hits) + 1, alpha)
-    return np.where(np.asarray(hits) > 0, found, 0.0)
+    return np.where(hits > 0, betaincinv(np.maximum(hits, 1), trials - hits + 1, alpha), 0.0)
 
 
 def _epsilon_of(p: Any, q: Any, delta: float) -> Any:
     """Return epsilon of events of probability at least `p` and at most `q`, or their opposites."""
     with np.errstate(all="ignore"):
-        inside = np.log(np.maximum(np.subtract(p, delta), 0.0) / q)
-        outside = np.log(
-            np.maximum(np.subtract(1.0 - np.asarray(q), delta), 0.0) / np.subtract(1.0, p)
-        )
+        inside = np.log(np.maximum(p - delta, 0.0) / q)
+        outside = np.log(np.maximum(1.0 - q - delta, 0.0) / (1.0 - p))
     return np.fmax(np.fmax(inside, outside), -math.inf)
 
 

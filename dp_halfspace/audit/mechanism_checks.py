@@ -7,21 +7,17 @@ accounting of `privacy` is not used, so that mistakes there are detected.
 from __future__ import annotations
 
 import math
+from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import brentq
-from scipy.special import chdtr, log_ndtr, logsumexp, ndtr
+from scipy.special import log_ndtr, logsumexp, ndtr
 
 from dp_halfspace.papers.objective import GaussianLinearTerm, LaplaceLinearTerm
-from dp_halfspace.privacy.exponential import (
-    CountedChoice,
-    GeneralizedChoice,
-    TalliedChoice,
-    TalliedChoices,
-)
+from dp_halfspace.privacy.exponential import CountedChoice, TalliedChoice, TalliedChoices
 from dp_halfspace.privacy.mechanisms import (
     ExponentialChoice,
     GaussianNoise,
@@ -36,6 +32,8 @@ Array: TypeAlias = NDArray[Any]
 _LEAST_COMPLEMENT = 1e-9
 # Larger values of epsilon are treated as infinite.
 _INFINITE_EPSILON = 1e9
+# Parts of the noise that a replay looks for: hardly less, a good deal less, and half.
+_DIVISORS = (1.1, 1.4, 2.0)
 LINEAR_TERMS = (GaussianLinearTerm, LaplaceLinearTerm)
 
 
@@ -46,7 +44,7 @@ def distance(mechanism: Any, first: Array, second: Array) -> tuple[float, float]
     most = getattr(mechanism, "change", getattr(mechanism, "sensitivity", 1.0))
     match mechanism:
         case NoNoise():
-            apart, most = np.linalg.norm(change), math.inf
+            return float(np.linalg.norm(change)), math.inf
         case GaussianNoise() | L2LaplaceNoise() | GaussianLinearTerm():
             apart = np.linalg.norm(change)
         case DiscreteLaplaceNoise():
@@ -73,9 +71,7 @@ def utilities(choice: Any, value: Array) -> Array:
             return value
         case TalliedChoice() | TalliedChoices() | CountedChoice():
             return -value.astype(np.float64)
-        case GeneralizedChoice():
-            return -choice.normalise_costs(value)
-    raise TypeError(f"{type(choice).__name__} is not a mechanism that an audit knows")
+    return np.asarray(-choice.normalise_costs(value))
 
 
 def lists_of(choice: Any, utilities: Array) -> list[Array]:
@@ -85,66 +81,93 @@ def lists_of(choice: Any, utilities: Array) -> list[Array]:
     return [utilities]
 
 
-def noise_level(releases: Iterable[tuple[Any, Array, Array]]) -> float:
-    """Return the probability that correct noise is as small as that of this release.
+def distort(
+    value: Array,
+    drawn: Array,
+    mechanism: Any,
+    distortion: tuple[float, float],
+    source: Any,
+) -> Array:
+    """Return the answer of an adversary that replaces an honest draw.
 
-    Squares of Gaussian noise and norms of Laplace noise add up to a chi-square variable for each
-    kind of mechanism. For discrete noise, and for a step on a secret record, a likelihood ratio
-    against half of the noise is used, whose mean is one.
+    Linear terms remain honest, because their norm is bounded.
     """
-    sums: dict[type, tuple[float, int]] = {}
-    log_ratio = 0.0
+    if isinstance(mechanism, (*LINEAR_TERMS, NoNoise)):
+        return drawn
+    number, (of_value, of_noise) = int.from_bytes(source.read(8), "little"), distortion
+    match mechanism:
+        case GaussianNoise() | L2LaplaceNoise() | DiscreteLaplaceNoise() | SampledGaussianNoise():
+            is_step = isinstance(mechanism, SampledGaussianNoise)
+            true = value[number % len(value)] if is_step else value
+            return np.asarray(of_value * true + of_noise * (drawn - true))
+        case RandomizedResponse():
+            return (value + number) % mechanism.n_classes
+        case CountedChoice():
+            chosen, count = number % len(value), value[int(drawn[0])]
+            return np.array([chosen, of_value * value[chosen] + of_noise * (drawn[1] - count)])
+    rows = lists_of(mechanism, utilities(mechanism, value))
+    return np.array([number % len(row) for row in rows], dtype=np.float64)
+
+
+def noise_level(releases: Iterable[tuple[Any, Array, Array]]) -> float:
+    """Return a bound on the probability that correct noise is as small as that of these releases.
+
+    The likelihood of noise that is divided by a number, over that of correct noise, has a mean of
+    one. So the mean of such ratios exceeds 1/p with a probability of at most p.
+    """
+    ratios = np.zeros(len(_DIVISORS))
     for mechanism, value, released in releases:
-        added = 0.0, 0
-        noise = released - value if np.shape(released) == np.shape(value) else released
-        match mechanism:
-            case NoNoise():
-                continue
-            case GaussianNoise() | GaussianLinearTerm():
-                added = float(np.sum(np.square(noise / mechanism.sigma))), np.size(value)
-            case SampledGaussianNoise():
-                gaps = np.square((released - value) / mechanism.sigma).sum(axis=1)
-                log_ratio += np.size(released) * math.log(2.0)
-                log_ratio += float(logsumexp(-2.0 * gaps) - logsumexp(-0.5 * gaps))
-            case L2LaplaceNoise() | LaplaceLinearTerm():
-                blocks = (
-                    noise if isinstance(mechanism, LaplaceLinearTerm) else np.ravel(noise)[None]
-                )
-                lengths = float(np.linalg.norm(blocks, axis=1).sum()) / mechanism.scale
-                added = 2.0 * lengths, 2 * np.size(value)
-            case DiscreteLaplaceNoise():
-                rate = 2.0 * math.asinh(math.sqrt(0.5) / mechanism.deviation)
-                more = math.log(math.tanh(rate) / math.tanh(rate / 2.0))
-                log_ratio += noise.size * more - rate * float(np.abs(noise).sum())
-            case RandomizedResponse():
-                # Against twice the epsilon, where a change has the odds of being kept less epsilon.
-                planted = RandomizedResponse(mechanism.n_classes, 2.0 * mechanism.epsilon)
-                kept = math.log(planted.keep_probability / mechanism.keep_probability)
-                log_ratio += len(value) * kept - np.count_nonzero(noise) * mechanism.epsilon
-            case CountedChoice():
-                log_ratio += _counted_ratio(mechanism, value, released)
-            case _:
-                rate = mechanism.epsilon / (2.0 * getattr(mechanism, "sensitivity", 1.0))
-                exponents = utilities(mechanism, value) * float(rate)
-                for row, chosen in zip(lists_of(mechanism, exponents), released, strict=True):
-                    log_ratio += row[int(chosen)] + logsumexp(row) - logsumexp(2.0 * row)
-        square, freedom = sums.get(type(mechanism), (0.0, 0))
-        sums[type(mechanism)] = square + added[0], freedom + added[1]
-    small = [float(chdtr(freedom, square)) for square, freedom in sums.values() if freedom]
-    return min(1.0, (1 + len(small)) * min(math.exp(-max(log_ratio, 0.0)), *small, 1.0))
+        if not isinstance(mechanism, NoNoise):
+            once, *others = (
+                _log_likelihood(mechanism, value, released, k) for k in (1.0, *_DIVISORS)
+            )
+            ratios += np.subtract(others, once)
+    return float(np.exp(min(0.0, math.log(len(ratios)) - logsumexp(ratios))))
 
 
-def _counted_ratio(mechanism: CountedChoice, value: Array, released: Array) -> float:
-    """Return the log likelihood ratio of a choice and a count against twice the epsilon."""
-    chosen = int(released[0])
-    rates = np.array([float(rate) for rate in mechanism.rates])
-    exponents = utilities(mechanism, value) * mechanism.choice_epsilon / 2.0
-    ratio = exponents[chosen] + logsumexp(exponents) - logsumexp(2.0 * exponents)
-    noise = released[1] - float(value[chosen])
-    sums = [-math.log(-np.expm1(-k * rates.sum())) for k in (1.0, 2.0)]
-    parts = [np.log(-np.expm1(-k * rates)).sum() for k in (1.0, 2.0)]
-    more = (parts[1] + sums[1]) - (parts[0] + sums[0])
-    return float(ratio + more - rates[int(noise > 0)] * abs(noise))
+def _log_likelihood(mechanism: Any, value: Array, released: Array, k: float) -> float:
+    """Return the log likelihood of a release by noise that is divided by `k`, up to a constant."""
+    noise = released - value if np.shape(released) == np.shape(value) else released
+    match mechanism:
+        case GaussianNoise() | GaussianLinearTerm():
+            square = np.square(k * noise / mechanism.sigma).sum()
+            return float(np.size(value) * math.log(k) - 0.5 * square)
+        case L2LaplaceNoise() | LaplaceLinearTerm():
+            blocks = noise if isinstance(mechanism, LaplaceLinearTerm) else np.ravel(noise)[None]
+            lengths = np.linalg.norm(blocks, axis=1).sum() / mechanism.scale
+            return float(np.size(value) * math.log(k) - k * lengths)
+        case SampledGaussianNoise():
+            gaps = np.square((released - value) * k / mechanism.sigma).sum(axis=1)
+            return float(np.size(released) * math.log(k) + logsumexp(-0.5 * gaps))
+        case DiscreteLaplaceNoise():
+            rates = np.full(2, k * _rate_of(mechanism))
+            return float(sum(_log_of_laplace(rates, each) for each in np.ravel(noise)))
+        case RandomizedResponse():
+            # A changed label has the odds of the own one less epsilon.
+            epsilon = k * mechanism.epsilon
+            kept = RandomizedResponse(mechanism.n_classes, epsilon).keep_probability
+            return len(value) * math.log(kept) - epsilon * np.count_nonzero(noise)
+    is_counted = isinstance(mechanism, CountedChoice)
+    epsilon = mechanism.choice_epsilon if is_counted else mechanism.epsilon
+    rate = k * float(epsilon) / (2.0 * getattr(mechanism, "sensitivity", 1.0))
+    rows = lists_of(mechanism, utilities(mechanism, value) * rate)
+    places = [int(released[0])] if is_counted else map(int, released)
+    found = sum(row[j] - logsumexp(row) for row, j in zip(rows, places, strict=True))
+    if is_counted:
+        rates = k * np.array([float(rate) for rate in mechanism.rates])
+        found += _log_of_laplace(rates, released[1] - float(value[int(released[0])]))
+    return float(found)
+
+
+def _log_of_laplace(rates: Array, noise: float) -> float:
+    """Return the log likelihood of discrete Laplace noise with a rate below zero and one above."""
+    ends = np.log(-np.expm1(-rates)).sum() - math.log(-math.expm1(-rates.sum()))
+    return float(ends - rates[int(noise > 0)] * abs(noise))
+
+
+def _rate_of(mechanism: DiscreteLaplaceNoise) -> float:
+    """Return the rate of discrete Laplace noise, from its deviation."""
+    return 2.0 * math.asinh(math.sqrt(0.5) / mechanism.deviation)
 
 
 def losses_of(mechanisms: Sequence[Any]) -> tuple[float, dict[float, float], float]:
@@ -178,8 +201,7 @@ def losses_of(mechanisms: Sequence[Any]) -> tuple[float, dict[float, float], flo
             case LaplaceLinearTerm():
                 bound = mechanism.change / mechanism.scale + mechanism.log_ratio
             case DiscreteLaplaceNoise():
-                rate = 2.0 * math.asinh(math.sqrt(0.5) / mechanism.deviation)
-                bound = mechanism.sensitivity * rate
+                bound = mechanism.sensitivity * _rate_of(mechanism)
             case RandomizedResponse():
                 keep, bound = mechanism.keep_probability, mechanism.epsilon
                 if 1.0 - keep > _LEAST_COMPLEMENT:
@@ -200,12 +222,10 @@ def losses_of(mechanisms: Sequence[Any]) -> tuple[float, dict[float, float], flo
 
 def _with_response(losses: dict[float, float], bound: float) -> dict[float, float]:
     """Add the privacy loss of a randomized response."""
-    up = 1.0 / (1.0 + math.exp(-bound))
-    found: dict[float, float] = {}
+    up, found = 1.0 / (1.0 + math.exp(-bound)), defaultdict[float, float](float)
     for loss, probability in losses.items():
-        for step, part in ((bound, up), (-bound, 1.0 - up)):
-            key = round(loss + step, 12)
-            found[key] = found.get(key, 0.0) + part * probability
+        found[round(loss + bound, 12)] += up * probability
+        found[round(loss - bound, 12)] += (1.0 - up) * probability
     return found
 
 

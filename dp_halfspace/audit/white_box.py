@@ -16,11 +16,10 @@ import math
 import threading
 import warnings
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, redirect_stderr, redirect_stdout
+from collections.abc import Callable, Sequence
+from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass, field
-from functools import partial
-from itertools import groupby
+from itertools import cycle, groupby
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -35,27 +34,18 @@ from dp_halfspace.audit.mechanism_checks import (
     LINEAR_TERMS,
     delta_at,
     distance,
+    distort,
     epsilon_of,
-    lists_of,
     losses_of,
     noise_level,
-    utilities,
 )
 from dp_halfspace.privacy.events import Gaussian, RandomStopping
-from dp_halfspace.privacy.exponential import CountedChoice
 from dp_halfspace.privacy.interception import Answer, intercept_releases
-from dp_halfspace.privacy.mechanisms import (
-    GaussianNoise,
-    L2LaplaceNoise,
-    NoNoise,
-    SampledGaussianNoise,
-)
-from dp_halfspace.privacy.noise import DiscreteLaplaceNoise, RandomizedResponse
 from dp_halfspace.privacy.randomness import OS_RANDOMNESS, ByteSource, SeededBytes
 from dp_halfspace.privacy.record import PrivacyRecord
 
-# Features, labels, and further keyword arguments, which None leaves out.
-DataSet: TypeAlias = tuple[Any, Any, dict[str, Any]]
+# Features and labels.
+DataSet: TypeAlias = tuple[Any, Any]
 
 
 # An adversarial answer is a multiple of the exact value plus a multiple of the noise. In successive
@@ -64,19 +54,13 @@ HONEST = (1.0, 1.0)
 _DISTORTIONS = (HONEST, HONEST, (1.0, 30.0), (-30.0, 1.0), (0.0, 0.0))
 # Probability with which noise of the correct scale is judged too small.
 _FALSE_ALARM = 1e-6
-# Accepted relative difference between two methods of composition.
-_COMPOSITION_SLACK = 1e-6
+# Relative difference of two totals, or of two minimisers, that count as equal.
+_EQUAL = 1e-6
 # A pure DP run, chosen among a random number of them, costs this many times its epsilon:
 # Papernot and Steinke (2022), Corollary 3, with a geometric number.
 _COST_OF_STOPPED_RUNS = 3.0
-# Random bytes that identify a draw, and that both data sets read for it.
-_KEY_BYTES = 32
 # Linear terms of more coefficients are not solved for, because each coefficient needs a fit.
 _MOST_COEFFICIENTS = 48
-# Largest relative difference of two minimisers that count as equal.
-_SOLVED = 1e-6
-# Most fits of the slower search for a linear term; 400 were observed.
-_MOST_FITS = 500
 # Relative error of the linear terms that are solved for; 1e-11 was observed.
 _SOLVER_ERROR = 1e-8
 _OTHER_COUNT = "the number of releases depends on the data"
@@ -90,10 +74,8 @@ class ReplayedRelease:
 
     Attributes
     ----------
-    history : int
-        Number of the history that it belongs to.
-    mechanism : str
-        Class of the mechanism.
+    mechanism : object
+        The mechanism, with its scale.
     distance : float
         Distance of the exact values, in the norm of the mechanism. For a perturbed objective, the
         distance of the two linear terms with the same minimiser.
@@ -101,8 +83,7 @@ class ReplayedRelease:
         The sensitivity that was charged; infinity for a release without noise.
     """
 
-    history: int
-    mechanism: str
+    mechanism: Any
     distance: float
     sensitivity: float
 
@@ -120,11 +101,10 @@ class ReplayResult:
     ----------
     releases : tuple of ReplayedRelease
         Releases of all histories.
-    epsilon, delta : float
-        The charged guarantee; NaN, like `recomposed`, if every fit raised.
     recomposed : float
-        Epsilon at `delta` of the releases that differed, recomputed from the recorded scales; the
-        largest over all histories. For a selection with a random number of runs, that of one run.
+        Epsilon, at the delta of the charge, of the releases that differed, recomputed from the
+        recorded scales; the largest over all histories. For a selection with a random number of
+        runs, that of one run. NaN if every fit raised.
     noise_level : float
         Probability that correct noise is as small as the noise that was drawn.
     findings : tuple of str
@@ -132,8 +112,6 @@ class ReplayResult:
     """
 
     releases: tuple[ReplayedRelease, ...]
-    epsilon: float
-    delta: float
     recomposed: float
     noise_level: float
     findings: tuple[str, ...]
@@ -147,19 +125,16 @@ def replay(
     y_neighbour: Any,
     *,
     n_histories: int = 5,
-    groups: Any = None,
-    groups_neighbour: Any = None,
-    sample_weight: Any = None,
-    sample_weight_neighbour: Any = None,
     random_state: int | None = None,
 ) -> ReplayResult:
     """Compare every release of two neighbouring data sets, given the same answers to both.
 
     Parameters
     ----------
-    estimator : estimator of this package, or function of `X`, `y` and what else is given
+    estimator : estimator of this package, or function of `X` and `y`
         Clones of it are fitted, without its ledger, in this thread. A function (for example one
-        that calls ``private_score``) must not charge a ledger or take a seed.
+        that calls ``private_score``, or ``fit`` with persons that it takes as a part of `X`) must
+        not charge a ledger.
     X, y : array-like
         A data set, as ``fit`` takes it.
     X_neighbour, y_neighbour : array-like
@@ -168,10 +143,6 @@ def replay(
         Number of histories, at least 1. The first two have the answers of real fits, one to each
         data set. Further ones have adversarial answers: thirty times the noise, the negated value,
         all zeros, and random choices.
-    groups, groups_neighbour : array-like or None, default=None
-        The person to whom each row belongs; the neighbouring data set then replaces one person.
-    sample_weight, sample_weight_neighbour : array-like or None, default=None
-        Weights of the records; the weight of the replaced record may differ.
     random_state : int or None, default=None
         None draws noise from the operating system. An int repeats the replay.
 
@@ -213,35 +184,26 @@ def replay(
     """
     checked_size("n_histories", n_histories)
     source = OS_RANDOMNESS if random_state is None else SeededBytes(random_state, "replay")
-    named = {"groups": groups, "sample_weight": sample_weight}
-    others = {"groups": groups_neighbour, "sample_weight": sample_weight_neighbour}
-    pair = (X, y, named), (X_neighbour, y_neighbour, others)
-    histories = []
+    pair, histories = ((X, y), (X_neighbour, y_neighbour)), []
     with _REPLAY_LOCK:
-        for number in range(n_histories):
-            seed = int.from_bytes(source.read(4), "little")
-            distortion = _DISTORTIONS[number % len(_DISTORTIONS)]
+        for number, distortion in zip(range(n_histories), cycle(_DISTORTIONS), strict=False):
+            fit = make_fit(estimator, int.from_bytes(source.read(4), "little"))
             first, second = pair[:: -1 if number % 2 else 1]
-            history = History(number, make_fit(estimator, seed), distortion, first, second)
-            history.run()
-            histories.append(history)
+            histories.append(History(fit, distortion, first, second))
+            histories[-1].run()
     return _conclude(histories)
 
 
 def _conclude(histories: Sequence[History]) -> ReplayResult:
     """Return the observations that contradict the charge."""
     findings = [text for history in histories for text in history.findings]
-    releases = [
-        ReplayedRelease(history.number, type(mechanism).__name__, size, sensitivity)
-        for history in histories
-        for mechanism, size, sensitivity in history.compare_releases()
-        if not math.isnan(size)
+    compared = [history.compare_releases() for history in histories]
+    releases = tuple(each for found in compared for each in found if not math.isnan(each.distance))
+    findings += [
+        f"{type(each.mechanism).__name__}: values {each.ratio:.4g} times the sensitivity apart"
+        for each in releases
+        if each.ratio > 1.0
     ]
-    for release in releases:
-        if release.ratio > 1.0:
-            findings.append(
-                f"{release.mechanism}: values {release.ratio:.4g} times the sensitivity apart"
-            )
     entries = [entry for history in histories for entry in history.entries]
     if max(Counter(entry.key for entry in entries).values(), default=1) > 1:
         findings.append("the same random bytes are used twice")
@@ -253,23 +215,25 @@ def _conclude(histories: Sequence[History]) -> ReplayResult:
     record = next((h.record for h in histories if h.record is not None), None)
     if record is None and not findings:
         raise ValueError("the estimator leaves no record: it has no attribute privacy_")
-    epsilon, delta, recomposed = math.nan, math.nan, math.nan
+    recomposed = math.nan
     if record is not None:
-        epsilon, delta = record.epsilon, record.delta
-        recomposed = max(_recompose(history.compare_releases(), record) for history in histories)
-        if recomposed > epsilon * (1.0 + _COMPOSITION_SLACK):
+        recomposed = max(_recompose(found, record) for found in compared)
+        if recomposed > record.epsilon * (1.0 + _EQUAL):
             findings.append(
-                f"releases cost epsilon={recomposed:.6g}, but the charge is {epsilon:.6g}"
+                f"releases cost epsilon={recomposed:.6g}, but the charge is {record.epsilon:.6g}"
             )
-    return ReplayResult(tuple(releases), epsilon, delta, recomposed, level, tuple(findings))
+    return ReplayResult(releases, recomposed, level, tuple(findings))
 
 
-def _recompose(compared: list[tuple[Any, float, float]], record: PrivacyRecord) -> float:
+def _recompose(compared: list[ReplayedRelease], record: PrivacyRecord) -> float:
     """Compose the releases that differ; for a random number of runs, those of the costliest run.
 
     Equal exact values cost nothing, except for linear terms, which are not released.
     """
-    mechanisms = [(each, isinstance(each, LINEAR_TERMS) or size != 0) for each, size, _ in compared]
+    mechanisms = [
+        (each.mechanism, isinstance(each.mechanism, LINEAR_TERMS) or each.distance != 0)
+        for each in compared
+    ]
     selections = [event for event in record.events if isinstance(event, RandomStopping)]
     is_stopped = dict(record.public).get("selection") == "random_stopping"
     if not selections and not is_stopped:
@@ -324,32 +288,18 @@ class _Entry:
 
 @dataclass(slots=True)
 class _Outcome:
-    """The visible results of a fit."""
+    """What a fit leaves: a result or an exception, and a digest of everything that is visible."""
 
-    model: Any = None
-    error: Exception | None = None
-    warnings: tuple[str, ...] = ()
-    streams: tuple[bytes, ...] = (b"", b"")
-    classes: dict[str, bytes] = field(default_factory=dict)
+    model: Any
+    error: Exception | None
+    visible: dict[str, bytes]
 
     def differences(self, other: _Outcome) -> list[str]:
-        """Return the names of the differences."""
-        texts = zip(("standard output", "standard error"), self.streams, other.streams, strict=True)
-        names = [name for name, first, second in texts if first != second]
+        """Return the names of the differences; after an exception there is no model to compare."""
+        names = self.visible.keys() | other.visible.keys()
         if self.error or other.error:
-            is_same = fingerprint(self.error) == fingerprint(other.error)
-            return names + ([] if is_same else ["exceptions"])
-        names += ["warnings"] if self.warnings != other.warnings else []
-        names += [
-            f"class attribute {name}" for name in _differing_keys(self.classes, other.classes)
-        ]
-        return names + _differing_keys(*(_digest_result(each.model) for each in (self, other)))
-
-
-def _differing_keys(first: dict[str, bytes], second: dict[str, bytes]) -> list[str]:
-    """Return the keys for which two dictionaries differ."""
-    keys = sorted(first.keys() | second.keys())
-    return [key for key in keys if first.get(key) != second.get(key)]
+            names &= {"output", "exceptions"}
+        return sorted(name for name in names if self.visible.get(name) != other.visible.get(name))
 
 
 def _digest_result(model: Any) -> dict[str, bytes]:
@@ -358,50 +308,43 @@ def _digest_result(model: Any) -> dict[str, bytes]:
     return {name: fingerprint(item) for name, item in (found or {"the result": model}).items()}
 
 
-@contextmanager
-def watch_streams() -> Iterator[tuple[io.BytesIO, io.BytesIO]]:
-    """Record instead of showing what is written to ``sys.stdout`` and ``sys.stderr``."""
-    out, error = io.BytesIO(), io.BytesIO()
-    texts = [io.TextIOWrapper(end, encoding="utf-8", write_through=True) for end in (out, error)]
-    with redirect_stdout(texts[0]), redirect_stderr(texts[1]):
-        yield out, error
-    for text in texts:
-        text.detach()  # a wrapper that is deleted closes what it wraps
-
-
 def make_fit(estimator: Any, seed: int) -> Callable[[DataSet, Answer], _Outcome]:
-    """Return a function that fits a data set with given answers and records the visible results."""
+    """Return a function that fits a data set with given answers and records what is visible."""
 
     def fit(data: DataSet, answer: Answer) -> _Outcome:
-        X, y, given = data
-        own = {name: value for name, value in given.items() if value is not None}
-        outcome, parts = _Outcome(), [estimator]
+        result, raised, parts = None, None, [estimator]
+        # What is written to either stream is recorded instead of shown.
+        written = io.BytesIO()
+        stream = io.TextIOWrapper(written, encoding="utf-8", write_through=True)
         with (
             warnings.catch_warnings(record=True) as caught,
-            watch_streams() as streams,
+            redirect_stdout(stream),
+            redirect_stderr(stream),
             fits_not_counted(),
             intercept_releases(answer),
         ):
             warnings.simplefilter("always")
             try:
                 if not hasattr(estimator, "fit"):
-                    outcome.model = estimator(X, y, **own)
+                    result = estimator(*data)
                 else:
                     model = clone_without_ledgers(estimator, seed)
-                    jobs = [n for n in model.get_params() if n.rsplit("__")[-1] == "n_jobs"]
-                    model.set_params(**dict.fromkeys(jobs, 1))
-                    outcome.model = model.fit(X, y, **own)
+                    result = model.fit(*data)
                     parts += model.get_params().values()
             except _AlignedError:
                 raise
             except Exception as error:  # noqa: BLE001
-                outcome.error = error
-        outcome.streams = tuple(stream.getvalue() for stream in streams)
-        outcome.warnings = tuple(
-            f"{w.category.__name__}: {w.message} ({w.filename}:{w.lineno})" for w in caught
-        )
-        outcome.classes = digest_class_attributes(outcome.model, *parts)
-        return outcome
+                raised = error
+        stream.detach()  # a wrapper that is deleted closes what it wraps
+        said = [f"{w.category.__name__}: {w.message} ({w.filename}:{w.lineno})" for w in caught]
+        visible = {
+            "output": written.getvalue(),
+            "exceptions": fingerprint(raised),
+            "warnings": fingerprint(said),
+            **digest_class_attributes(result, *parts),
+            **_digest_result(result),
+        }
+        return _Outcome(result, raised, visible)
 
     return fit
 
@@ -410,7 +353,6 @@ def make_fit(estimator: Any, seed: int) -> Callable[[DataSet, Answer], _Outcome]
 class History:
     """One history of answers to both data sets; `run` fills in the results."""
 
-    number: int
     fit: Callable[[DataSet, Answer], _Outcome]
     distortion: tuple[float, float]
     first: DataSet
@@ -443,10 +385,12 @@ class History:
         self, value: NDArray[Any], mechanism: Any, source: ByteSource
     ) -> NDArray[np.float64]:
         """Answer the first data set; both data sets read equally many bytes of the source."""
-        key = source.read(_KEY_BYTES)
+        # Bytes that identify the draw.
+        key = source.read(32)
         own = SeededBytes(int.from_bytes(key, "little"), "replay")
         drawn = mechanism.perturb(value, own)
-        answer = _distort(value, drawn, mechanism, self.distortion, own)
+        is_honest = self.distortion == HONEST
+        answer = drawn if is_honest else distort(value, drawn, mechanism, self.distortion, own)
         self.entries.append(_Entry(mechanism, np.array(value), drawn, answer, key))
         return answer.copy()
 
@@ -460,11 +404,11 @@ class History:
         self.others = []
 
         def answer(value: NDArray[Any], mechanism: Any, source: ByteSource) -> NDArray[np.float64]:
-            source.read(_KEY_BYTES)
             number = len(self.others)
             if number == len(self.entries):
                 raise _OtherPlanError(_OTHER_COUNT)
             entry = self.entries[number]
+            source.read(len(entry.key))
             if mechanism != entry.mechanism or np.shape(value) != entry.value.shape:
                 raise _OtherPlanError(f"release {number}: mechanism or shape depend on the data")
             shift = shifts.get(number)
@@ -493,46 +437,44 @@ class History:
                 self.unsolved |= {*numbers, last}
                 continue
             try:
-                found = _solve(partial(self._gap, solved=shifts, numbers=numbers), size)
+                shifts = self._with_terms(numbers, shifts)
             except _OtherPlanError:
                 break
-            shifts |= self._split_shifts(found, numbers)
         return shifts
 
-    def _split_shifts(
-        self, x: NDArray[np.float64], numbers: Sequence[int]
+    def _with_terms(
+        self, numbers: Sequence[int], shifts: dict[int, NDArray[np.float64]]
     ) -> dict[int, NDArray[np.float64]]:
-        """Return the shift of each linear term; `x` has all shifts divided by their sensitivity."""
-        entry = self.entries[numbers[0]]
-        parts = x.reshape(len(numbers), *entry.value.shape) * entry.mechanism.change
-        return dict(zip(numbers, parts, strict=True))
+        """Add the shifts of linear terms, at which the minimisers behind them agree."""
+        entry, last = self.entries[numbers[0]], numbers[-1] + 1
+        shape = len(numbers), *entry.value.shape
 
-    def _gap(
-        self, x: NDArray[np.float64], solved: dict[int, NDArray[np.float64]], numbers: Sequence[int]
-    ) -> NDArray[np.float64]:
-        """Return the differences of the two minimisers divided by the size of the first one."""
-        last = numbers[-1] + 1
-        shifts = {**solved, **self._split_shifts(x, numbers)}
-        try:
-            outcome = self.fit(self.second, self._answer_second(shifts, last))
-        except _AlignedError:
-            value = self.entries[last].value
-            gap: NDArray[np.float64] = self.others[last] - value
-            return np.ravel(gap) / max(float(np.abs(value).max()), 1e-300)
-        raise outcome.error or _OtherPlanError(_OTHER_COUNT)
+        def shifted(x: NDArray[np.float64]) -> dict[int, NDArray[np.float64]]:
+            parts = x.reshape(shape) * entry.mechanism.change
+            return {**shifts, **dict(zip(numbers, parts, strict=True))}
 
-    def compare_releases(self) -> list[tuple[Any, float, float]]:
-        """Return mechanism, distance and sensitivity of the releases of both data sets.
+        def gap(x: NDArray[np.float64]) -> NDArray[np.float64]:
+            try:
+                outcome = self.fit(self.second, self._answer_second(shifted(x), last))
+            except _AlignedError:
+                value = self.entries[last].value
+                return np.ravel(self.others[last] - value) / max(float(np.abs(value).max()), 1e-300)
+            raise outcome.error or _OtherPlanError(_OTHER_COUNT)
 
-        For linear terms that were solved for, it is the smallest distance within the error of the
-        solver; NaN if the values cannot be compared.
+        return shifted(_solve(gap, math.prod(shape)))
+
+    def compare_releases(self) -> list[ReplayedRelease]:
+        """Compare the releases of both data sets; the distance of those that cannot be is NaN.
+
+        For linear terms it is the smallest one within the error of the solver.
         """
         found = []
         for i, (entry, other) in enumerate(zip(self.entries, self.others, strict=False)):
             size, sensitivity = distance(entry.mechanism, entry.value, other)
             if isinstance(entry.mechanism, LINEAR_TERMS):
                 size *= 1.0 - _SOLVER_ERROR
-            found.append((entry.mechanism, math.nan if i in self.unsolved else size, sensitivity))
+            size = math.nan if i in self.unsolved else size
+            found.append(ReplayedRelease(entry.mechanism, size, sensitivity))
         return found
 
 
@@ -546,39 +488,7 @@ def _solve(
     converge, with more fits.
     """
     found = root(gap, np.zeros(size), options={"eps": 1e-8})
-    if np.abs(found.fun).max() > _SOLVED:
-        options = {"maxfev": _MOST_FITS, "fatol": 1e-12}
+    if np.abs(found.fun).max() > _EQUAL:
         with np.errstate(all="ignore"):
-            found = root(gap, np.zeros(size), method="df-sane", options=options)
+            found = root(gap, np.zeros(size), method="df-sane", options={"fatol": 1e-12})
     return np.asarray(found.x)
-
-
-def _distort(
-    value: NDArray[Any],
-    drawn: NDArray[np.float64],
-    mechanism: Any,
-    distortion: tuple[float, float],
-    source: ByteSource,
-) -> NDArray[np.float64]:
-    """Return the answer of an adversary that replaces an honest draw.
-
-    Linear terms remain honest, because their norm is bounded.
-    """
-    if distortion == HONEST or isinstance(mechanism, (*LINEAR_TERMS, NoNoise)):
-        return drawn
-    number, (of_value, of_noise) = int.from_bytes(source.read(8), "little"), distortion
-    match mechanism:
-        case GaussianNoise() | L2LaplaceNoise() | DiscreteLaplaceNoise():
-            noise = drawn - value
-            return np.asarray(of_value * value + of_noise * noise)
-        case SampledGaussianNoise():
-            row = value[number % len(value)]
-            return np.asarray(of_value * row + of_noise * (drawn - row))
-        case RandomizedResponse():
-            return (value + number) % mechanism.n_classes
-        case CountedChoice():
-            chosen, count = number % len(value), value[int(drawn[0])]
-            noise = of_noise * (drawn[1] - count)
-            return np.array([chosen, of_value * value[chosen] + noise])
-    rows = lists_of(mechanism, utilities(mechanism, value))
-    return np.array([number % len(row) for row in rows], dtype=np.float64)

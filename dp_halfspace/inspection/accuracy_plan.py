@@ -7,6 +7,7 @@ accuracy, and the estimator is run on them with its real noise. Nothing private 
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -35,16 +36,15 @@ _PLAN_ERROR = 0.01
 # An accuracy that is closer to the majority class determines no ranking: with a difference of 0,
 # the area on simulated tables varies by .15.
 _LEAST_GAIN = 0.02
-# Largest number of simulated rows: the first number, or the second times the number of columns if
-# that is more. Instead of simulating further rows, the noise is reduced.
+# Number of rows on which an accuracy is measured. It is also the largest number of simulated rows
+# for a fit, or the second number times that of columns if this is more; instead of simulating
+# further rows, the noise is reduced.
 _SIMULATED_ROWS = 4000
 _ROWS_PER_COLUMN = 40
-# Number of rows on which an accuracy is measured, and largest number of simulated columns.
-_TEST_ROWS = 4000
+# Largest number of simulated columns.
 _MOST_SIMULATED_COLUMNS = 3000
-# Range and accuracy of the search for the logarithm of the distance between the class means.
-_LOG_DISTANCES = -6.0, 8.0
-_LOG_DISTANCE_TOLERANCE = 0.01
+# Distances between the class means, in steps of one percent.
+_DISTANCES = np.exp(np.arange(-6.0, 8.0, 0.01))
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -274,7 +274,7 @@ def _checked_prior(
             f"simulated tables have 2 classes or more and at most {_MOST_SIMULATED_COLUMNS} "
             f"columns, got {k} and {d}"
         )
-    n_rows = max(_SIMULATED_ROWS, _ROWS_PER_COLUMN * d) + _TEST_ROWS
+    n_rows = max(_SIMULATED_ROWS, _ROWS_PER_COLUMN * d) + _SIMULATED_ROWS
     refuse_beyond_memory(
         # Scores, their steps in blocks, and the inner products of the means of all pairs.
         2.0 * NUMBER_BYTES * (n_rows + k) * k,
@@ -320,7 +320,7 @@ def _simulate(
     if k == 2:
         means[:, 1] = -means[:, 0]
     means *= math.sqrt(k) / np.linalg.norm(means)
-    y = rng.choice(k, size=n + _TEST_ROWS, p=prior)
+    y = rng.choice(k, size=n + _SIMULATED_ROWS, p=prior)
     rows = rng.normal(size=(len(y), d))
     rows *= np.sqrt(_FREEDOM / rng.chisquare(_FREEDOM, size=(len(y), 1)))
     noise, inner = rows @ means, means.T @ means
@@ -336,12 +336,8 @@ def _simulate(
         found = by_blocks(seen, np.arange(len(y)), 5 * NUMBER_BYTES * k)
         return _area(found, y, 2) if is_area else float((found == y).mean())
 
-    least, most = _LOG_DISTANCES
-    while most - least > _LOG_DISTANCE_TOLERANCE:
-        middle = 0.5 * (least + most)
-        is_enough = quality(math.exp(middle)) >= goal
-        least, most = (least, middle) if is_enough else (middle, most)
-    rows += math.exp(most) * means.T[y]
+    enough = bisect_left(_DISTANCES, goal, hi=len(_DISTANCES) - 1, key=quality)
+    rows += _DISTANCES[enough] * means.T[y]
     turn = np.linalg.qr(rng.normal(size=(d, d)))[0]
     rows = (rows * deviation) @ turn
     return rows[:n], y[:n], rows[n:], y[n:]

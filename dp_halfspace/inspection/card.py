@@ -16,6 +16,7 @@ from collections.abc import Sequence
 from datetime import datetime, timezone
 from html import escape
 from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -23,6 +24,7 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
+from dp_halfspace._files import write_text_whole
 from dp_halfspace._html import page, printable, table
 from dp_halfspace.estimators._outlook import Outlook
 from dp_halfspace.estimators.base import PrivateClassifier
@@ -33,7 +35,8 @@ from dp_halfspace.inspection.effect_displays import (
     PANELS_IN_A_ROW,
     EffectsDisplay,
 )
-from dp_halfspace.ledger.ledger import PrivacyLedger, write_text
+from dp_halfspace.ledger.ledger import PrivacyLedger
+from dp_halfspace.ledger.store import belongs_to_ledger
 from dp_halfspace.preprocessing.scalers import ReleasedScaler
 from dp_halfspace.privacy.record import SHOWN_RATES, PrivacyRecord, rounded_text
 
@@ -132,7 +135,11 @@ def model_card(
     part = getattr(inner, "learnt_part", "model")
     heading = type(inner).__name__ if title is None else f"Private {part} of {title}"
     text = page(heading, {name: text for name, text in sections.items() if text})
-    return write_text(text, path)
+    if path is not None:
+        if belongs_to_ledger(Path(path)):
+            raise ValueError(f"{path} is a file of a privacy ledger: write to another one")
+        write_text_whole(Path(path), text)
+    return text
 
 
 def outlook_for(model: Any) -> Outlook | None:

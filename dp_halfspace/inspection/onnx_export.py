@@ -12,9 +12,6 @@ from numpy.typing import NDArray
 from dp_halfspace.engine.moment import RowClip
 from dp_halfspace.inspection.coefficients import linear_parts
 
-# Version of the operators; it allows axes of sums as inputs.
-_OPSET = 17
-
 
 def to_onnx(model: Any) -> Any:
     """Return a fitted linear model and its scalers as an ONNX model.
@@ -104,7 +101,8 @@ def to_onnx(model: Any) -> Any:
         ],
         graph.constants,
     )
-    opset = [helper.make_opsetid("", _OPSET)]
+    # Operators of this version allow axes of sums as inputs.
+    opset = [helper.make_opsetid("", 17)]
     # The oldest format with these operators, which newer readers can read as well.
     whole = helper.make_model(made, opset_imports=opset, ir_version=8)
     onnx.checker.check_model(whole)

@@ -8,25 +8,20 @@ rule is a privacy filter, for budgets that may depend on earlier results.
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
-from dp_halfspace._rounding import UP
+from dp_halfspace._rounding import TINY, UP
 from dp_halfspace.privacy import accounting
 from dp_halfspace.privacy.events import Either, Event, Exponential, Gaussian, Pure, single_runs
 
-# A cap of 1 admits ten releases of .1, although the floats add up to slightly more. The tolerance
-# is far below any meaningful difference of epsilon, and above the rounding error of a record.
-_CAP_EPSILON_SLACK = 2.0**-40
+# The factor by which a computed delta exceeds the true one, so that rounding refuses no release.
 _CAP_DELTA_SLACK = 2.0**-37
 # A pure DP release of size e costs at most as much as Gaussian noise of mu = sqrt(pi / 2) e, an
 # exponential mechanism at most as much as half of it; rounded up. Section 9, lemma 6.
 _MU_OF_PURE = math.sqrt(0.5 * math.pi) * UP
-_MU_OF_EXPONENTIAL = 0.5 * _MU_OF_PURE
-# Smallest mu and largest number of releases that are added up: squares neither underflow nor raise.
-_LEAST_ADDED_MU = 1e-150
-_LARGEST_COUNT = 2.0**600
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +34,8 @@ class Cap:
 
     def holds(self, events: Sequence[Event]) -> bool:
         """Whether a list of events is within the cap."""
-        epsilon = self.epsilon * (1.0 + _CAP_EPSILON_SLACK)
+        # A cap of 1 admits ten releases of .1, although the floats add up to slightly more.
+        epsilon = self.epsilon * UP
         if self.adaptive:
             # A pure DP list whose sum is within the cap uses nothing of delta.
             pure = _as_pure(events)
@@ -65,7 +61,7 @@ def _as_pure(events: Sequence[Event]) -> float:
             total += Fraction(event.epsilon) * count
         elif event != Gaussian(0.0):
             return math.inf
-    return accounting.round_up(total) if total < _LARGEST_COUNT else math.inf
+    return accounting.round_up(total) if total < sys.float_info.max else math.inf
 
 
 def _as_gaussian(events: Sequence[Event]) -> float:
@@ -74,12 +70,14 @@ def _as_gaussian(events: Sequence[Event]) -> float:
     for event, count in single_runs(events).items():
         if isinstance(event, Gaussian):
             mu = event.mu
-        elif isinstance(event, Pure | Exponential):
-            mu = (_MU_OF_PURE if isinstance(event, Pure) else _MU_OF_EXPONENTIAL) * event.epsilon
-        elif isinstance(event, Either):
-            mu = max(event.mu, _MU_OF_EXPONENTIAL * event.epsilon)
+        elif isinstance(event, Pure):
+            mu = _MU_OF_PURE * event.epsilon
+        elif isinstance(event, Exponential | Either):
+            mu = max(getattr(event, "mu", 0.0), 0.5 * _MU_OF_PURE * event.epsilon)
         else:
             return math.inf
-        mu = max(mu, _LEAST_ADDED_MU) if mu else 0.0
-        total += min(count, _LARGEST_COUNT) * mu * mu
-    return math.sqrt(total) * UP
+        if count > sys.float_info.max:
+            return math.inf
+        # The smallest numbers of all lose digits.
+        total = math.hypot(total, math.sqrt(count) * (max(mu, TINY) if mu else 0.0))
+    return total * UP

@@ -13,10 +13,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from functools import partial
-from pathlib import Path
 from typing import Any, TypeAlias
 
-from dp_halfspace._files import write_text_whole
 from dp_halfspace.exceptions import BudgetError
 from dp_halfspace.ledger.advice import largest_epsilon
 from dp_halfspace.ledger.cap import Cap
@@ -27,14 +25,12 @@ from dp_halfspace.ledger.reports import (
     describe_state,
     largest_single,
     summarise,
-    table_of,
 )
 from dp_halfspace.ledger.store import (
     LostStore,
     Row,
     Store,
     Transaction,
-    belongs_to_ledger,
     check_terms,
     digest_of,
     find_store,
@@ -392,14 +388,6 @@ class PrivacyLedger:
         Balance(self._store.first_digest).after(rows, self.handle)
         return [entry_of(row) for row in rows]
 
-    def to_csv(self, path: str | os.PathLike[str] | None = None) -> str:
-        """Return the entries as a table.
-
-        With a `path` the table is also written to that file; a file of a ledger is refused. Texts
-        that a spreadsheet would interpret as a formula begin with an apostrophe.
-        """
-        return write_text(table_of(self.entries()), path)
-
     def summary(self) -> str:
         """Text for human readers: the guarantee, the spent and the remaining budget."""
         self.entries()  # which checks every entry again
@@ -506,15 +494,6 @@ class PrivacyLedger:
         balance = balance.after(rows[bool(balance.last) :], self.handle)
         self._reading.balance = balance
         return balance
-
-
-def write_text(text: str, path: str | os.PathLike[str] | None) -> str:
-    """Return a text, after writing it to a file if a path is given."""
-    if path is not None:
-        if belongs_to_ledger(Path(path)):
-            raise ValueError(f"{path} is a file of a privacy ledger: write to another one")
-        write_text_whole(Path(path), text)
-    return text
 
 
 def open_ledger(ledger: Any) -> Any:

@@ -1,4 +1,4 @@
-"""What a ledger tells people: its state, a summary, why it refuses, and a table of its entries.
+"""What a ledger tells people: its state, a summary, and why it refuses.
 
 Every text begins with what was asked for, at the delta that was asked for. What the same releases
 cost together, at the delta of the total budget, is a second sentence: it is usually less, and it
@@ -7,19 +7,14 @@ decides what is accepted.
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Sequence
 
-from dp_halfspace._html import csv_cell
 from dp_halfspace.ledger.advice import largest_epsilon
 from dp_halfspace.ledger.cap import Cap
-from dp_halfspace.ledger.entries import Balance, LedgerEntry
+from dp_halfspace.ledger.entries import Balance
 from dp_halfspace.privacy.events import Event, Gaussian, Pure
 from dp_halfspace.privacy.profiles import gdp_mu
 from dp_halfspace.privacy.record import NEIGHBOURS, PrivacyRecord, rounded_text
-
-_STATED = ("number", "time", "estimator", "purpose")
 
 
 def describe_state(cap: Cap, balance: Balance) -> str:
@@ -95,16 +90,3 @@ def largest_single(cap: Cap, balance: Balance, delta: float) -> float:
         return cap.holds([*spent, event])
 
     return largest_epsilon(accepts, cap.epsilon)
-
-
-def table_of(entries: Sequence[LedgerEntry]) -> str:
-    """Return entries as a table in CSV."""
-    out = io.StringIO()
-    lines = csv.writer(out, lineterminator="\n")
-    lines.writerow((*_STATED, "epsilon", "delta", "noise", "events"))
-    for entry in entries:
-        record, stated = entry.record, (getattr(entry, name) for name in _STATED)
-        events = "; ".join(event.describe() for event in record.events)
-        line = (*stated, record.epsilon, record.delta, record.noise, events)
-        lines.writerow("" if cell is None else csv_cell(cell) for cell in line)
-    return out.getvalue()

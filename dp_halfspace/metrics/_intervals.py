@@ -24,17 +24,14 @@ from dp_halfspace.rows.blocks import FloatArray
 # of several estimates are combined before `within_range` cuts them.
 Estimate = tuple[Any, Any, Any]
 
-# Share of a normal distribution within the limit: 95 %, and one more for what is approximate.
-_INSIDE = 0.96
-_DEVIATIONS = float(ndtri(0.5 + 0.5 * _INSIDE))
+# Deviations that a normal variable exceeds with 2 % on either side: an interval of 95 %, and one
+# more for what is approximate.
+_DEVIATIONS = float(ndtri(0.98))
 # Standard deviations that the noisy count of the records in no listed group must exceed.
 OUT_OF_NOISE = 3.0
 # Standard deviations that the noisy count of the records above a threshold must exceed.
 _SEEN = 2.0
-# An estimate with a wider interval, before it is cut at the range, is taken for unknown.
-_UNKNOWN_WIDTH = 1.0
-# Ends are sought so far beyond the range [0, 1], and found to 1e-7.
-_BEYOND = 0.5
+# Steps of a bisection that finds an end to 1e-7.
 _HALVINGS = 24
 _SMALLEST_VARIANCE = np.finfo(np.float64).tiny
 
@@ -80,12 +77,13 @@ def _invert(
     deviation: Callable[[Any, Any], Any],
     *,
     center: Any = None,
-    beyond: float = _BEYOND,
+    beyond: float = 0.5,
 ) -> Estimate:
     """Return a value and the ends of all `p` that a test of ``numerator - p denominator`` accepts.
 
     `deviation` returns the limit of the test from `p` and the statistic. Two numerators are for the
-    lower end and for the upper one, and then `center` is between the two ratios.
+    lower end and for the upper one, and then `center` is between the two ratios. Ends are sought in
+    the range [0, 1] and so far `beyond`.
     """
     is_known = np.asarray(denominator) > 0.0
     if center is None:
@@ -219,25 +217,24 @@ def mean_log_loss(released: Released) -> Estimate:
     return value, low, high
 
 
-# Weights of true negatives, false positives, false negatives and true positives.
-_FOUND = np.array([0.0, 0.0, 0.0, 1.0])
-_POSITIVE = np.array([0.0, 0.0, 1.0, 1.0])
-_PREDICTED = np.array([0.0, 1.0, 0.0, 1.0])
+def _of_table(released: Released, numerator: list[int], denominator: list[int]) -> Estimate:
+    """Estimate a ratio by weights of true and false negatives and positives, row by row."""
+    return _ratio(released.flat, np.array(numerator, float), np.array(denominator, float))
 
 
 def recall(released: Released) -> Estimate:
     """Estimate the share of the second class that is predicted as such, from a confusion matrix."""
-    return _ratio(released.flat, _FOUND, _POSITIVE)
+    return _of_table(released, [0, 0, 0, 1], [0, 0, 1, 1])
 
 
 def precision(released: Released) -> Estimate:
     """Estimate the share of the second class among the records predicted to be of it."""
-    return _ratio(released.flat, _FOUND, _PREDICTED)
+    return _of_table(released, [0, 0, 0, 1], [0, 1, 0, 1])
 
 
 def f1(released: Released) -> Estimate:
     """Estimate the harmonic mean of recall and precision."""
-    return _ratio(released.flat, 2.0 * _FOUND, _POSITIVE + _PREDICTED)
+    return _of_table(released, [0, 0, 0, 2], [0, 1, 1, 2])
 
 
 def accuracy_in_table(released: Released) -> Estimate:
@@ -266,7 +263,8 @@ def _mean_of_rows(released: Released, own: FloatArray) -> Estimate:
     center, *ends = _by_row(released, own)
     # An unknown row balances no error of the others, so that each of them has to be covered.
     _, *careful = _by_row(released.at_once(k), own)
-    is_known = ends[1] - ends[0] < _UNKNOWN_WIDTH
+    # An interval as wide as the range, before it is cut, says nothing.
+    is_known = ends[1] - ends[0] < 1.0
     low, high = np.where(is_known.all(axis=-1, keepdims=True), ends, careful)
     # Standard deviations of independent estimates add up in squares, separately on each side. An
     # estimate that noise takes out of the range is not cut: its error is part of the sum.

@@ -57,8 +57,6 @@ class Metric:
 
 
 _TWO_CELLS = (2, math.sqrt(2.0))
-# Units that a correct prediction counts, where the class of its record counts one.
-_RIGHT_AND_CLASS = (tallies.RIGHT + 2, math.sqrt(tallies.RIGHT**2 + 2.0))
 
 
 def _of_confusions(estimate: Callable[[intervals.Released], intervals.Estimate]) -> Metric:
@@ -91,7 +89,8 @@ def _of_scores(estimate: Callable[[intervals.Released], intervals.Estimate]) -> 
 ALIASES = {"auc": "roc_auc"}
 METRICS: dict[str, Metric] = {
     "accuracy": Metric(
-        _RIGHT_AND_CLASS,
+        # A correct prediction counts `RIGHT` units, and the class of its record one.
+        (tallies.RIGHT + 2, math.sqrt(tallies.RIGHT**2 + 2.0)),
         tallies.count_right_beside_classes,
         intervals.share_of_right,
         by_class=intervals.classes_beside,

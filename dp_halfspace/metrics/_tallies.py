@@ -24,14 +24,13 @@ LARGEST_LOG_LOSS = 5.0
 # Units that a correct prediction counts, where the class of its record counts one.
 RIGHT = 4
 # Borders at multiples of a half in log-odds. For scores of unknown scale, thirds of
-# their width where most of them are, and increasingly wide steps beyond.
+# their width where most of them are, and increasingly wide steps beyond; the quartiles of a normal
+# distribution are 1.35 standard deviations apart.
 HALF_LOG_ODDS = expit(np.linspace(-8.0, 8.0, 33))
-_WIDTHS = np.sinh(np.linspace(-4.2, 4.2, 33))
-# Candidates for the quartiles of such scores; the quartiles of a normal distribution are 1.35
-# standard deviations apart.
+_WIDTHS = np.sinh(np.linspace(-4.2, 4.2, 33)) / 1.35
+# Candidates for the quartiles of such scores.
 _PLACE_SIZES = 2.0 ** (np.arange(-24 * 128, 32 * 128 + 1) / 128.0)
 PLACES = np.concatenate([-_PLACE_SIZES[::-1], [0.0], _PLACE_SIZES])
-_QUARTILES = 1.35
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +72,7 @@ def places(counts: NDArray[np.float64], n: int) -> NDArray[np.float64]:
 def cells_between(ends: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return borders of cells for scores whose quartiles were released, in any order."""
     width = np.ptp(ends) + 2.0**-8 * np.abs(ends).max() + _PLACE_SIZES[0]
-    borders: NDArray[np.float64] = ends.mean() + width / _QUARTILES * _WIDTHS
+    borders: NDArray[np.float64] = ends.mean() + width * _WIDTHS
     return borders
 
 

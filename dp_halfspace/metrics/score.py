@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from dp_halfspace._budget import BUDGET, opened_ledger, warn_of_weak_budget
 from dp_halfspace._memory import NUMBER_BYTES, OutOfMemory, refuse_beyond_memory, shortages_dropped
 from dp_halfspace._params import check_values, resolved_delta
-from dp_halfspace._sklearn_compat import StrOptions
+from dp_halfspace._suggestion import did_you_mean
 from dp_halfspace.data.chunks import Chunks, sum_over_chunks
 from dp_halfspace.metrics._held_out import HeldOut, group_codes, held_out, known_classes
 from dp_halfspace.metrics._intervals import (
@@ -326,7 +326,10 @@ def private_score(
         if not metrics:
             raise ValueError("metric is an empty list: name at least one metric")
         for name in metrics:
-            check_values(_CONSTRAINTS, {"metric": name, **budget}, "private_score")
+            if not isinstance(name, str) or name not in METRICS:
+                meant = did_you_mean(str(name), METRICS) or f"; choose from {', '.join(METRICS)}"
+                raise ValueError(f"{name!r} is not a metric{meant}")
+        check_values(BUDGET, budget, "private_score")
         data = _check_held_out(model, X, y, metrics, groups)
         if by is not None or by_values is not None:
             group = _groups_of(by, by_values, data, metrics)
@@ -385,7 +388,6 @@ def private_score(
     )
 
 
-_CONSTRAINTS = {"metric": [StrOptions(set(METRICS))], **BUDGET}
 _TABLE_OF_GROUPS = "confusion_matrix"
 # Name of the group of all records with a value outside the public list.
 _OTHER = "other"

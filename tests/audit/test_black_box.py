@@ -34,6 +34,7 @@ class Counter(BaseEstimator):
         sigma = 1.0 / privacy.gdp_mu(self.epsilon, self.delta) / self.skill
         if self.scale == "private":
             sigma *= 1.0 + np.sum(y)
+        self.claim(self.epsilon, self.delta)
         seed = int.from_bytes(OS_RANDOMNESS.read(8), "little")
         # The noise of another world: only its distribution matters here.
         self.score_ = (
@@ -41,6 +42,10 @@ class Counter(BaseEstimator):
             + sigma * np.random.default_rng(seed).standard_normal()
         )
         return self
+
+    def claim(self, epsilon, delta):
+        noise = Gaussian(privacy.gdp_mu(epsilon, delta))
+        self.privacy_ = PrivacyRecord(epsilon=epsilon, delta=delta, events=(noise,), noise="os")
 
     def decision_function(self, X):
         return np.full(len(X), self.score_)
@@ -53,7 +58,7 @@ def test_right_code_passes_and_shows_its_claim():
     result = audit(Counter(2.0), *PAIR, n_fits=200)
     assert isinstance(result, AuditResult)
     assert not result.is_violated
-    assert (result.epsilon, result.delta, result.mu) == (2.0, 1e-5, math.inf)
+    assert (result.epsilon, result.delta, result.mu) == (2.0, 1e-5, privacy.gdp_mu(2.0, 1e-5))
     assert 0.0 <= result.mu_low <= privacy.gdp_mu(2.0, 1e-5)
     pure = audit(Counter(2.0), *PAIR, n_fits=8, claim=(2.0, 0.0))
     assert pure.mu == pytest.approx(2.0 * norm.ppf(math.exp(2.0) / (1.0 + math.exp(2.0))))
@@ -83,27 +88,34 @@ def test_bounds_hold_with_the_confidence_that_is_stated():
             assert binom.pmf(hits, n, share)[fails].sum() <= 0.025 * (1 + 1e-9)
 
 
+def lower_bounds(first, second, delta, alpha, marks=None):
+    """Bounds of the numbers of fits to each of two data sets, a row for each fit."""
+    values = np.stack([first, second])
+    marks = np.zeros((2, len(first), 0)) if marks is None else marks
+    return _lower_bounds(values, marks, delta, alpha)
+
+
 def test_bounds_are_those_of_fits_that_chose_nothing():
     """All fits of both are told apart, or only those that choose, or all but some of the others."""
     n, alpha, delta = 200, 0.05, 1e-3
     zeros, ones = np.zeros((n, 1)), np.ones((n, 1))
     least = beta.ppf(alpha / 4.0, 100, 1)
-    bounds = _lower_bounds(zeros, ones, delta, alpha)
+    bounds = lower_bounds(zeros, ones, delta, alpha)
     assert bounds == pytest.approx(
         (math.log((least - delta) / (1.0 - least)), 2.0 * norm.ppf(least))
     )
     early, late = ones.copy(), ones.copy()
     early[100:] = late[180:] = 0.0
-    assert _lower_bounds(zeros, early, delta, alpha) == (0.0, 0.0)
+    assert lower_bounds(zeros, early, delta, alpha) == (0.0, 0.0)
     some = beta.ppf(alpha / 4.0, 80, 21)
-    assert _lower_bounds(zeros, late, delta, alpha) == pytest.approx(
+    assert lower_bounds(zeros, late, delta, alpha) == pytest.approx(
         (math.log((some - delta) / (1.0 - least)), norm.ppf(some) + norm.ppf(least))
     )
 
 
 @pytest.mark.parametrize(("epsilon_low", "mu_low"), [(1.0, 2.5), (1.5, 2.0)])
 def test_a_claim_is_violated_by_either_bound_and_by_no_equal_one(epsilon_low, mu_low):
-    claim = {"confidence": 0.95, "epsilon": 1.0, "delta": 0.0, "mu": 2.0, "n_fits": 9}
+    claim = {"epsilon": 1.0, "delta": 0.0, "mu": 2.0}
     assert AuditResult(epsilon_low, mu_low, **claim).is_violated
     assert not AuditResult(1.0, 2.0, **claim).is_violated
 
@@ -116,6 +128,7 @@ class Odd(Counter):
 
     def fit(self, X, y):
         self.odd_ = y[0] == 1
+        self.claim(self.epsilon, self.delta)
         if self.how == "raises" and self.odd_:
             raise ArithmeticError("did not converge")
         if self.how in ("types", "texts"):
@@ -134,28 +147,16 @@ class Odd(Counter):
         return np.array([self.score_, odd, *more])
 
 
-ODD = {
-    "nan": "number 1 is NaN: in 0 and in 60 of 60 fits",
-    "infinity": "number 1 is infinity: in 0 and in 60 of 60 fits",
-    "zero": "number 1 is negative zero: in 0 and in 60 of 60 fits",
-    "overflow": None,
-    "tiny": None,
-    "size": "3 numbers: in 0 and in 60 of 60 fits",
-    "raises": "raises ArithmeticError: in 0 and in 60 of 60 fits",
-    "types": "raises ValueError: in 0 and in 60 of 60 fits",
-    "texts": "raises ArithmeticError: diverged: in 0 and in 60 of 60 fits",
-}
+ODD = ["nan", "infinity", "zero", "overflow", "tiny", "size", "raises", "types", "texts"]
 
 
 @pytest.mark.filterwarnings("error")
 @pytest.mark.parametrize("how", ODD)
 def test_what_is_no_finite_number_is_an_outcome(how):
     """NaN, infinity, a negative zero, what overflows, and a fit that raises on one side."""
-    seen = audit(Odd(how=how), *PAIR, n_fits=60)
+    seen = audit(Odd(how=how), *PAIR, n_fits=60, claim=(1.0, 1e-5))
     assert seen.is_violated
     assert min(seen.epsilon_low, seen.mu_low) > 1.0
-    assert ODD[how] is None or ODD[how] in seen.outcomes
-    assert bool(seen.outcomes) is (ODD[how] is not None)
     same = audit(Odd(how="none" if how in ("types", "texts", "raises") else how), *PAIR[:2],
                  *PAIR[:2], n_fits=60)  # fmt: skip
     assert not same.is_violated
@@ -172,8 +173,8 @@ def test_outcomes_of_the_counted_fits_choose_no_line():
     rng, wrong = np.random.default_rng(2), 0
     for _ in range(100):
         first, second = rng.standard_normal((2, 100, 1))
-        marks = [tuple((rng.random((2, 100)) < 0.02).astype(float)) for _ in range(20)]
-        wrong += _lower_bounds(first, second, 1e-5, 0.05, marks)[0] > 0.0
+        marks = (rng.random((2, 100, 20)) < 0.02).astype(float)
+        wrong += lower_bounds(first, second, 1e-5, 0.05, marks)[0] > 0.0
     assert wrong <= 5
 
 
@@ -184,7 +185,7 @@ def false_alarms(audits, n, mu, alpha):
     wrong = 0
     for _ in range(audits):
         first, second = rng.standard_normal((2, n, 1))
-        low, mu_low = _lower_bounds(first, second + mu, 1e-5, alpha)
+        low, mu_low = lower_bounds(first, second + mu, 1e-5, alpha)
         wrong += low > epsilon or mu_low > mu
     return wrong
 
@@ -202,7 +203,7 @@ def test_half_the_noise_is_caught_at_999():
     mu = privacy.gdp_mu(4.0, 1e-5)
     rng = np.random.default_rng(1)
     draws = (rng.standard_normal((2, 4000, 1)) for _ in range(1000))
-    assert sum(_lower_bounds(a, b + 2 * mu, 1e-5, 0.001)[1] <= mu for a, b in draws) <= 1
+    assert sum(lower_bounds(a, b + 2 * mu, 1e-5, 0.001)[1] <= mu for a, b in draws) <= 1
 
 
 def test_a_model_of_ours_and_its_planted_bug(monkeypatch):
@@ -224,11 +225,8 @@ def test_a_model_of_ours_and_its_planted_bug(monkeypatch):
     assert not ledger.entries()
 
 
-@pytest.mark.parametrize("n_jobs", [None, pytest.param(2, marks=pytest.mark.slow)])
-def test_features_and_processes(n_jobs):
-    result = audit(
-        Counter(1.0, skill=100.0), *PAIR, n_fits=60, features=lambda m: m.score_, n_jobs=n_jobs
-    )
+def test_features():
+    result = audit(Counter(1.0, skill=100.0), *PAIR, n_fits=60, features=lambda m: m.score_)
     assert result.is_violated
     assert norm.cdf(result.mu_low) > 0.9
 
@@ -261,7 +259,7 @@ def test_the_mu_of_a_claim_is_that_of_all_releases():
         record = PrivacyRecord(
             epsilon=40.0, delta=1e-5, adjacency="replace-one", events=events, noise="os", public={}
         )
-        return _read_claim(Counter(), record, None)
+        return _read_claim(record, None)
 
     assert claimed(Gaussian(1.0), Gaussian(1.0), Gaussian(2.0)) == pytest.approx(
         (40.0, 1e-5, math.sqrt(6.0))
@@ -269,17 +267,7 @@ def test_the_mu_of_a_claim_is_that_of_all_releases():
     assert claimed(Gaussian(1.0), Pure(0.5))[2] == math.inf
 
 
-def test_outcomes_that_tell_most_come_first_and_rows_of_both_are_read():
-    class Both(Counter):
-        def fit(self, X, y):
-            self.score_ = y[0]
-            return self
-
-    def features(model):
-        return [np.nan, np.inf if model.score_ else 0.0]
-
-    found = audit(Both(), *PAIR, n_fits=8, features=features).outcomes
-    assert [line.split(":")[0] for line in found] == ["number 1 is infinity", "number 0 is NaN"]
+def test_rows_of_both_are_read():
     X = np.arange(6.0).reshape(3, 2)
     other = X.copy()
     other[1, 0] = 11.0

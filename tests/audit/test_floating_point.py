@@ -171,15 +171,15 @@ def test_values_of_single_records_stay_within_theirs(attack):
 
 def apart_by_threads(estimator):
     """Return how far values of one and of two threads are apart, over the sensitivity."""
-    fit, data = make_fit(estimator, 1), [(*records(9000), {}) for _ in range(2)]
+    fit, data = make_fit(estimator, 1), [records(9000) for _ in range(2)]
 
     def limited(one, answer):
         with threadpool_limits(1 + (one is data[1])):
             return fit(one, answer)
 
-    history = History(0, limited, HONEST, *data)
+    history = History(limited, HONEST, *data)
     history.run()
-    return max((d / s for _, d, s in history.compare_releases()), default=0.0)
+    return max((each.ratio for each in history.compare_releases()), default=0.0)
 
 
 @pytest.mark.sampled(5)

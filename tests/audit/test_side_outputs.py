@@ -126,7 +126,7 @@ def test_nothing_beside_the_model_differs(estimator, monkeypatch, caplog):
         sizes.append(reads.sizes[before:])
         return outcomes[-1]
 
-    history = History(0, watched, HONEST, (*first, {}), (*second, {}))
+    history = History(watched, HONEST, first, second)
     with np.errstate(all="raise"), descriptors() as streams, caplog.at_level(logging.DEBUG):
         history.run()
     assert not history.findings

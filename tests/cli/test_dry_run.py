@@ -62,6 +62,13 @@ def test_a_dry_run_prints_the_columns_the_plan_the_outlook_and_the_cost(folder, 
     assert "private: " not in capsys.readouterr().out
 
 
+@pytest.mark.parametrize("labels", ["no", "no,no"])
+def test_labels_that_are_too_few_or_equal_are_refused(folder, capsys, labels):
+    del folder
+    assert main([*DRY[:-2], labels, DRY[-1]]) == 2
+    assert "at least two distinct labels" in capsys.readouterr().err
+
+
 def test_a_dry_run_charges_and_writes_nothing(folder, capsys, monkeypatch):
     def refused(*_, **__):
         raise AssertionError("a dry run must not come here")

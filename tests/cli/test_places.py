@@ -78,7 +78,7 @@ def test_a_ledger_that_is_not_there_yet_is_compared_by_its_path(folder, capsys):
         assert_refused(folder, capsys, [*FIT, *new, "--save", name], "--save and --ledger")
     for end in ("-journal", "-wal", "-shm"):
         arguments = [*FIT, *new, "--save", f"new.db{end}"]
-        assert_refused(folder, capsys, arguments, "--save", "file of a privacy ledger")
+        assert_refused(folder, capsys, arguments, "--save", "--ledger")
     assert not Path("new.db").exists()
 
 

@@ -20,9 +20,10 @@ def test_a_plan_is_a_short_table(capsys):
     ("changes", "words"),
     [
         (["--reference", "0.4"], "reference must be above"),
-        (["--reference", "1.5"], "between 0 and 1"),
+        (["--reference", "1.5"], "at most 1"),
         (["--repeats", "1"], "n_repeats"),
-        (["--rows", "0"], "at least 1"),
+        (["--rows", "0"], "n_samples must be a positive integer"),
+        (["--seed", "-1"], "nonnegative int"),
     ],
 )
 def test_mistakes_are_one_sentence(changes, words, capsys):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from dp_halfspace._cli import main
-from dp_halfspace._cli.splits import held_out_units, places_of
+from dp_halfspace._cli.splits import held_out_units
 from tests.cli import example_table
 
 SPLIT = ["split", "own.csv", "--train", "train.csv", "--test", "test.csv"]
@@ -85,17 +85,6 @@ def test_a_replaced_record_moves_no_other(folder):
             assert len(one) == len(other)
             changed += sum(a != b for a, b in zip(one, other, strict=True))
         assert changed == 2
-
-
-def planted_places(persons):
-    return np.unique(persons, return_inverse=True)[1]
-
-
-def test_the_order_of_first_appearance_is_what_a_new_name_does_not_change():
-    persons = np.array(["b", "c", "b", "d", "e", "c"])
-    renamed = np.where(persons == "d", "a", persons)
-    assert places_of(persons).tolist() == places_of(renamed).tolist() == [0, 1, 0, 2, 3, 1]
-    assert planted_places(persons).tolist() != planted_places(renamed).tolist()
 
 
 @pytest.mark.parametrize(("count", "share", "expected"), [(2, 0.01, 1), (2, 0.99, 1), (10, 0.3, 3)])

@@ -116,11 +116,14 @@ def worst(estimator, trials=6, seed=1, n_classes=2):
     largest, estimator = 0.0, clone(estimator).set_params(classes=list(range(n_classes)))
     size = 12 if estimator.get_params().get("data_norm") else 400
     for number, pair in enumerate(neighbours(trials, seed, n=size, n_classes=n_classes)):
+        seeded = clone(estimator).set_params(random_state=number)
+
+        def fit(data, y, model=seeded):
+            return clone(model).fit(data[0], y, sample_weight=data[1])
+
         (X, y, w), (other, labels, moved) = pair
-        result = replay(
-            estimator, X, y, other, labels, n_histories=1, random_state=number,
-            sample_weight=w, sample_weight_neighbour=moved,
-        )  # fmt: skip
+        data = (X, w), y, (other, moved), labels
+        result = replay(fit, *data, n_histories=1, random_state=number)
         assert [text for text in result.findings if "times the sensitivity" not in text] == []
         largest = max([largest, *(release.ratio for release in result.releases)])
     return largest

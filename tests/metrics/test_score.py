@@ -566,7 +566,9 @@ def test_three_classes():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"metric": "f2"}, "'metric' parameter of private_score"),
+        ({"metric": "f2"}, "'f2' is not a metric; choose from acc"),
+        ({"metric": ["f1", "acuracy"]}, "did you mean accuracy?"),
+        ({"metric": [None]}, "None is not a metric"),
         ({"epsilon": True}, "'epsilon' parameter of private_score must not be a boolean"),
         ({"epsilon": 0.0}, "'epsilon' parameter of private_score"),
         ({"delta": 0.7}, "'delta' parameter of private_score"),
