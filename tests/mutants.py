@@ -5524,8 +5524,8 @@ MUTANTS = [
         ),
         (
             "PLD.plus",
-            "error=a.error + b.error + error",
-            "error=a.error",
+            "error = a.error + b.error",
+            "error = a.error",
             "test_errors_of_sums_add_up",
         ),
         (
@@ -5596,9 +5596,15 @@ MUTANTS = [
             "test_every_rounding_has_its_share_of_the_stated_error",
         ),
         (
-            "_convolution",
-            "(min(len(a), len(b)) + 4) * 2.0 * EPS",
-            "0.0",
+            "PLD.plus",
+            " + (min(len(a.mass), len(b.mass)) + 4) * 2.0 * EPS",
+            "",
+            "test_every_rounding_has_its_share_of_the_stated_error",
+        ),
+        (
+            "PLD.plus",
+            " + _NEGLECTED",
+            "",
             "test_every_rounding_has_its_share_of_the_stated_error",
         ),
     ),

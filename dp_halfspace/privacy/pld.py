@@ -11,11 +11,10 @@ from __future__ import annotations
 
 import heapq
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy.fft import irfft, next_fast_len, rfft
 from scipy.special import ndtr, ndtri
 
 from dp_halfspace._rounding import EPS
@@ -27,28 +26,21 @@ from dp_halfspace.privacy.profiles import (
     log_gdp_delta,
 )
 
-# Number of cells of a discretised event; a sum has at most about four times as many.
+# Number of cells of a discretised event; a sum has at most about twice as many.
 CELLS = 4096
 # Number of standard deviations that the cells cover, unless a smaller tail is needed.
 _USUAL_WIDTH = 14.0
 # Largest mass at the lower end of a sum that is moved up. Hardly any of it gets above a threshold.
 _LOW = 2.0**-70
-# Convolutions of at most this many terms are summed directly.
-_DIRECT = 64
 # Larger Gaussian losses are treated as no guarantee.
 _LARGEST_LOSS = 1e6
 # If the tail of a loss is not cut, its lattice covers all but this mass.
 _LEAST_COVERED = 1e-305
-# Bound on the mass that such a loss has beyond the lattice; it counts as an infinite loss.
+# Bound on the mass that such a loss has beyond the lattice, and on the mass that underflows in a
+# sum of losses; it counts as an infinite loss.
 _NEGLECTED = 1e-302
 # A sum whose masses have a larger relative error is treated as no guarantee.
 _TOO_INEXACT = 0.5
-# Largest number of tilts of a convolution.
-_MAX_TILTS = 64
-# Number of standard deviations from one tilt to the next.
-_STRIDE = 6.0
-# Error of a convolution by Fourier transforms, relative to the norms of its factors.
-_FOURIER = 2.0**-44
 # A Gaussian loss that is narrower than this many cells is replaced by a wider one, which dominates.
 _NARROWEST = 16.0
 # A step on a sampled record with a larger mu is treated as no guarantee; it would not change what
@@ -95,14 +87,16 @@ class PLD:
         return self.step * (len(self.mass) - 1)
 
     def plus(self, other: PLD, cells: int = CELLS) -> PLD:
-        """Return the sum of two independent losses, on at most about ``4 * cells`` cells."""
-        step = _common_step(self, other, 4 * cells)
+        """Return the sum of two independent losses, on at most about ``2 * cells`` cells."""
+        step = _common_step(self, other, 2 * cells)
         a, b = self._on_lattice(step), other._on_lattice(step)
         if a.error + b.error > _TOO_INEXACT:
             return PLD(1.0, 0, np.ones(1), 0.0, cut=1.0)
-        mass, error = _convolution(a.mass, b.mass)
-        total = PLD(step, a.first + b.first, mass, min(a.tail, b.tail), a.cut + b.cut)
-        return replace(total, error=a.error + b.error + error)._trim_tails()
+        # Sums of positive products keep their relative accuracy; what underflows is neglected.
+        mass, tail = np.convolve(a.mass, b.mass), min(a.tail, b.tail)
+        error = a.error + b.error + (min(len(a.mass), len(b.mass)) + 4) * 2.0 * EPS
+        cut = a.cut + b.cut + _NEGLECTED
+        return PLD(step, a.first + b.first, mass, tail, cut, error)._trim_tails()
 
     def repeat(self, count: int, cells: int = CELLS) -> PLD:
         """Return the sum of `count` independent losses of this kind, by repeated squaring."""
@@ -383,74 +377,3 @@ def _common_step(a: PLD, b: PLD, most: int) -> float:
     if a.step == b.step and step >= finest:
         return step
     return step * 2.0 ** math.ceil(math.log2(finest / step)) if finest else min(a.step, b.step)
-
-
-def _convolution(a: FloatArray, b: FloatArray) -> tuple[FloatArray, float]:
-    """Return an upper bound of a convolution of positive numbers, and its relative error.
-
-    The error of a fast Fourier transform is about 1e-15 of the largest entry of the result.
-    Therefore both factors are multiplied by exp(theta j) for several theta (tilts), each of which
-    makes other entries of the result the largest. Every entry is computed with the tilt that gives
-    it the least error, and raised by this error.
-    """
-    if min(len(a), len(b)) <= _DIRECT:
-        return np.convolve(a, b), (min(len(a), len(b)) + 4) * 2.0 * EPS
-    size = len(a) + len(b) - 1
-    length = next_fast_len(size, real=True)
-    with np.errstate(divide="ignore"):
-        logs = np.log(a), np.log(b)
-    least, result, steepest = np.full(size, np.inf), np.zeros(size), 0.0
-    for tilt in _tilts(logs, size):
-        product = irfft(rfft(tilt.a, length) * rfft(tilt.b, length), length)[:size]
-        error = _FOURIER * math.sqrt(float(tilt.a @ tilt.a) * float(tilt.b @ tilt.b))
-        back = tilt.scale - tilt.theta * np.arange(size)
-        better = math.log(error) + back < least
-        least[better] = math.log(error) + back[better]
-        raised = np.maximum(product[better], 0.0) + error
-        result[better] = raised * np.exp(np.minimum(back[better], 700.0))
-        steepest = max(steepest, abs(tilt.theta))
-    return result, 8.0 * EPS * (750.0 + steepest * size)
-
-
-@dataclass(frozen=True, slots=True)
-class _Tilt:
-    """Two sequences times exp(theta j), scaled to maximum 1, and mean and spread of their sum."""
-
-    theta: float
-    a: FloatArray
-    b: FloatArray
-    scale: float
-    mean: float
-    spread: float
-
-
-def _tilt_by(logs: Sequence[FloatArray], theta: float) -> _Tilt:
-    """Tilt two sequences that are given by their logarithms."""
-    scale, mean, variance, tilted = 0.0, 0.0, 1.0, []
-    for log in logs:
-        places = np.arange(len(log))
-        exponent = log + theta * places
-        peak = float(exponent.max())
-        weight = np.exp(exponent - peak)
-        centre = float(weight @ places / weight.sum())
-        tilted.append(weight)
-        scale, mean = scale + peak, mean + centre
-        variance += float(weight @ (places - centre) ** 2 / weight.sum())
-    return _Tilt(theta, tilted[0], tilted[1], scale, mean, math.sqrt(variance))
-
-
-def _tilts(logs: Sequence[FloatArray], size: int) -> Iterator[_Tilt]:
-    """Yield tilts that move the mean of the sum from its lower to its upper end."""
-    last = _tilt_by(logs, 0.0)
-    yield last
-    yield _tilt_by(logs, -_STRIDE / last.spread)
-    stride = _STRIDE / last.spread
-    for _ in range(_MAX_TILTS):
-        if last.mean + 4.0 * last.spread >= size - 1:
-            return
-        following = _tilt_by(logs, last.theta + stride)
-        if following.mean > last.mean + 1.5 * _STRIDE * max(last.spread, following.spread):
-            stride *= 0.5  # This tilt would leave a gap after the last one.
-        else:
-            yield following
-            last, stride = following, _STRIDE / following.spread
