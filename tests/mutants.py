@@ -5412,9 +5412,9 @@ MUTANTS = [
             "test_nan_counts_as_zero_and_infinity_as_the_bound",
         ),
         (
-            "_nearest_steps",
-            "(is_common and cells[cells.argmin()] >= _COMMON_CELLS)",
-            "is_common",
+            "_error_bound",
+            "np.where(number > 1.0, 1.0 / np.maximum(number - 0.5, 0.5), np.inf)",
+            "1.0 / (number - 0.5)",
             "test_planted_bound_without_the_extreme_cells_is_caught",
         ),
     ),
