@@ -5005,9 +5005,9 @@ MUTANTS = [
         ),
         (
             "calibrate",
-            "if cost.fits(found)",
-            "if found",
-            "test_what_is_inferred_is_evaluated_before_it_is_returned",
+            "found > lower and cost(found) > delta",
+            "False",
+            "test_what_calibrate_returns_fits",
         ),
         (
             "mu_beside",

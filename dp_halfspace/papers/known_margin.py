@@ -316,12 +316,11 @@ def _step_mu(n_records: int, n_steps: int, epsilon: float, delta: float) -> floa
     def events(mu: float) -> list[Event]:
         return [Repeated(SampledGaussian(n_records, mu), n_steps)]
 
-    # Many steps together are nearly Gaussian, which gives a guess to start the search from.
+    # Many steps together are nearly Gaussian, which gives a guess to search below.
     whole = Budget.of(epsilon, delta).mu
     guess = min(math.sqrt(math.log1p(whole * whole * n_records**2 / n_steps)), LARGEST_SAMPLED_MU)
     high = min(1.1 * guess, LARGEST_SAMPLED_MU)
-    rough = calibrate(events, epsilon, delta, lower=0.0, upper=high, rtol=0.3)
-    return calibrate(events, epsilon, delta, lower=rough, upper=high, rtol=1e-2)
+    return calibrate(events, epsilon, delta, lower=0.0, upper=high, rtol=1e-3)
 
 
 # Half width of the parabola that replaces the corner of the hinge.

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 from zlib import crc32
@@ -418,10 +418,6 @@ def epsilon(events: Iterable[Event], delta: float) -> float:
     return min(step_up(found, excess), ceiling)
 
 
-# Relative width from which on an interval is halved without bracketing the root first.
-_ROUGH = 1e-3
-
-
 def calibrate(
     make_events: Callable[[float], Iterable[Event]],
     epsilon: float,
@@ -443,7 +439,7 @@ def calibrate(
     lower, upper : float
         Finite interval to search.
     rtol : float, default=1e-10
-        Relative width at which the bisection stops.
+        Relative width at which the search stops.
 
     Returns
     -------
@@ -469,22 +465,27 @@ def calibrate(
     if not (math.isfinite(lower) and math.isfinite(upper) and lower <= upper):
         raise ValueError(f"lower <= upper must be finite, got {lower!r} and {upper!r}")
 
-    cost = _Monotone(
-        lambda value: _smallest_delta(tuple(make_events(value)), epsilon, delta), delta
-    )
-    if not cost.fits(lower):
+    def cost(value: float) -> float:
+        return _smallest_delta(tuple(make_events(value)), epsilon, delta)
+
+    if cost(lower) > delta:
         raise BudgetError(
             f"no value between {lower!r} and {upper!r} stays within "
             f"epsilon={epsilon!r}, delta={delta!r}"
         )
-    if cost.fits(upper):
+    if cost(upper) <= delta:
         return upper
-    # After the root is bracketed, two thirds of the evaluations follow from others; a rough answer
-    # takes fewer evaluations than the bracket.
-    if rtol < _ROUGH:
-        cost.narrow(lower, upper, rtol)
-    found = halve(cost.fits_or_follows, lower, upper, rtol)
-    return found if cost.fits(found) else halve(cost.fits, lower, upper, rtol)
+    if delta == 0.0:
+        return halve(lambda value: cost(value) == 0.0, lower, upper, rtol)
+
+    def log_cost(value: float) -> float:
+        return math.log(max(cost(value), 5e-324))
+
+    found = root(log_cost, lower, upper, math.log(delta), rtol=max(rtol, 1e-15))
+    # The root may be on the costly side, and only what fits is returned.
+    while found > lower and cost(found) > delta:
+        found = max(found - rtol * abs(found), lower)
+    return found
 
 
 def halve(fits: Callable[[float], bool], safe: float, costly: float, rtol: float) -> float:
@@ -499,44 +500,6 @@ def halve(fits: Callable[[float], bool], safe: float, costly: float, rtol: float
         else:
             costly = middle
     return safe
-
-
-@dataclass(slots=True)
-class _Monotone:
-    """A delta that increases with a parameter, and all values that were computed so far."""
-
-    delta_of: Callable[[float], float]
-    wanted: float
-    known: dict[float, float] = field(default_factory=dict)
-
-    def fits(self, value: float) -> bool:
-        """Return whether the delta at a value of the parameter is at most the wanted one."""
-        if value not in self.known:
-            self.known[value] = self.delta_of(value)
-        return self.known[value] <= self.wanted
-
-    def fits_or_follows(self, value: float) -> bool:
-        """Return the same as `fits`, inferred from known values of other parameters if possible."""
-        for other, found in self.known.items():
-            is_costlier = other >= value
-            if is_costlier == (found <= self.wanted):
-                return is_costlier
-        return self.fits(value)
-
-    def narrow(self, lower: float, upper: float, rtol: float) -> None:
-        """Compute the delta on both sides of the wanted one, close to it."""
-        if self.wanted == 0.0:
-            return
-        level = math.log(self.wanted)
-
-        def excess(value: float) -> float:
-            self.fits(value)
-            return math.log(max(self.known[value], 5e-324)) - level
-
-        found = root(excess, lower, upper, rtol=max(0.25 * rtol, 1e-15))
-        for side in (found * (1.0 - rtol), found * (1.0 + rtol)):
-            if lower < side < upper:
-                self.fits(side)
 
 
 @lru_cache(maxsize=256)

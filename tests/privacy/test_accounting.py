@@ -827,7 +827,7 @@ def test_calibrate_is_on_the_safe_side(budget, small_delta):
     assert delta([Gaussian(mu)], budget) <= small_delta
 
 
-def test_calibrate_finds_what_halving_alone_finds(monkeypatch):
+def test_calibrate_finds_what_halving_finds():
     """And with fewer evaluations."""
     evaluated = []
 
@@ -835,28 +835,18 @@ def test_calibrate_finds_what_halving_alone_finds(monkeypatch):
         evaluated.append(size)
         return [Pure(0.2), Exponential(0.1), Gaussian(size)]
 
-    ends = {"lower": 1e-3, "upper": 1e3}
-    found = calibrate(events, 1.0, 1e-6, **ends)
+    found = calibrate(events, 1.0, 1e-6, lower=1e-3, upper=1e3)
     few = len(evaluated)
-    monkeypatch.setattr(accounting._Monotone, "narrow", lambda *_: None)
-    monkeypatch.setattr(accounting._Monotone, "fits_or_follows", accounting._Monotone.fits)
-    assert calibrate(events, 1.0, 1e-6, **ends) == found
-    assert few < 0.7 * (len(evaluated) - few)
+    halved = accounting.halve(lambda mu: delta(events(mu), 1.0) <= 1e-6, 1e-3, 1e3, 1e-10)
+    assert found == pytest.approx(halved, rel=1e-9)
+    assert few < 0.8 * (len(evaluated) - few)
 
 
-def test_what_is_inferred_is_evaluated_before_it_is_returned(monkeypatch):
-    """Also of a delta that is not monotone."""
-    bad = []
-
-    def rough(events, epsilon, enough=0.0):
-        (event,) = events
-        return 1.0 if event.mu > 0.3 or event.mu in bad else 1e-9
-
-    monkeypatch.setattr(accounting, "_smallest_delta", rough)
-    for _ in range(3):
-        bad.append(calibrate(lambda mu: [Gaussian(mu)], 1.0, 1e-6, lower=0.0, upper=1.0))
-    assert len(set(bad)) == 3
-    assert max(bad) <= 0.3
+def test_what_calibrate_returns_fits(monkeypatch):
+    """Also if the root is found on the side that costs more."""
+    most = calibrated(1.0, upper=1.0)
+    monkeypatch.setattr(accounting, "root", lambda *_, **__: 1.05 * most)
+    assert 0.98 * most < calibrated(1.0, upper=1.0, rtol=1e-2) <= most
 
 
 def test_calibrate_ends_where_the_search_does():
