@@ -28,7 +28,10 @@ from dp_halfspace.privacy.profiles import (
 
 # Number of cells of a discretised event; a sum has at most about twice as many.
 CELLS = 4096
-# Number of standard deviations that the cells cover, unless a smaller tail is needed.
+# Largest mass at the upper end of a loss that each operation may count as an infinite loss. A much
+# smaller delta is not computed beside such losses.
+TAIL = 1e-45
+# Number of standard deviations that the cells cover, unless the tail of a loss is not cut.
 _USUAL_WIDTH = 14.0
 # Largest mass at the lower end of a sum that is moved up. Hardly any of it gets above a threshold.
 _LOW = 2.0**-70
@@ -61,18 +64,18 @@ _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(8)
 class PLD:
     """Distribution of a privacy loss on the lattice ``step * (first + j)``.
 
-    The distribution is that under the first of two neighbouring data sets. `tail` is the mass that
-    each operation may cut from the upper end; with 0 nothing is cut. `cut` is the mass that was
-    cut, whose loss counts as infinite. `error` bounds the relative rounding error of `mass`, and
-    the error of the places relative to the largest one.
+    The distribution is that under the first of two neighbouring data sets. `cut` is the mass that
+    was cut, whose loss counts as infinite. `error` bounds the relative rounding error of `mass`,
+    and the error of the places relative to the largest one. `tail` is the mass that each operation
+    may cut from the upper end; with 0 nothing is cut.
     """
 
     step: float
     first: int
     mass: FloatArray
-    tail: float
     cut: float = 0.0
     error: float = 0.0
+    tail: float = TAIL
 
     @property
     def losses(self) -> FloatArray:
@@ -91,12 +94,12 @@ class PLD:
         step = _common_step(self, other, 2 * cells)
         a, b = self._on_lattice(step), other._on_lattice(step)
         if a.error + b.error > _TOO_INEXACT:
-            return PLD(1.0, 0, np.ones(1), 0.0, cut=1.0)
+            return PLD(1.0, 0, np.ones(1), cut=1.0)
         # Sums of positive products keep their relative accuracy; what underflows is neglected.
         mass, tail = np.convolve(a.mass, b.mass), min(a.tail, b.tail)
         error = a.error + b.error + (min(len(a.mass), len(b.mass)) + 4) * 2.0 * EPS
         cut = a.cut + b.cut + _NEGLECTED
-        return PLD(step, a.first + b.first, mass, tail, cut, error)._trim_tails()
+        return PLD(step, a.first + b.first, mass, cut, error, tail)._trim_tails()
 
     def repeat(self, count: int, cells: int = CELLS) -> PLD:
         """Return the sum of `count` independent losses of this kind, by repeated squaring."""
@@ -139,17 +142,17 @@ def compose(parts: Sequence[PLD], cells: int = CELLS) -> PLD:
         _, place, narrow = heapq.heappop(heap)
         total = narrow.plus(heap[0][2], cells)
         heapq.heapreplace(heap, (total.width, place, total))
-    return heap[0][2] if heap else PLD(1.0, 0, np.ones(1), 0.0)
+    return heap[0][2] if heap else PLD(1.0, 0, np.ones(1))
 
 
-def randomised_response_pld(epsilon: float, tail: float) -> PLD:
+def randomised_response_pld(epsilon: float) -> PLD:
     """Return the loss of randomised response, the worst `epsilon`-DP mechanism."""
     truth = 1.0 / (1.0 + math.exp(-epsilon))
     lie = math.exp(-epsilon) * truth
-    return PLD(epsilon, -1, np.array([lie, 0.0, truth]), tail, error=2.0**-48)._trim_tails()
+    return PLD(epsilon, -1, np.array([lie, 0.0, truth]), error=2.0**-48)._trim_tails()
 
 
-def bounded_range_pld(epsilon: float, tail: float) -> PLD:
+def bounded_range_pld(epsilon: float) -> PLD:
     """Return the loss of the worst exponential mechanism, with its profile interpolated on a grid.
 
     The worst profile is linear in sqrt(exp(epsilon)). So all atoms have the same mass under the
@@ -160,18 +163,18 @@ def bounded_range_pld(epsilon: float, tail: float) -> PLD:
     mass = np.exp(0.5 * step * np.arange(-2 * half, 1)) * (2.0 * math.tanh(0.25 * step))
     mass[[0, -1]] *= 0.5
     error = 2.0**-48 * (1.0 + epsilon)
-    return PLD(step, -half, mass / -math.expm1(-epsilon), tail, error=error)._trim_tails()
+    return PLD(step, -half, mass / -math.expm1(-epsilon), error=error)._trim_tails()
 
 
-def sampled_gaussian_pld(n_records: int, mu: float, tail: float, cells: int = CELLS) -> PLD:
+def sampled_gaussian_pld(n_records: int, mu: float, cells: int = CELLS) -> PLD:
     """Return the loss of a Gaussian release about one secret record of many.
 
     Above 0 it is that of ``(1 - q) N(0, 1) + q N(mu, 1)`` from N(0, 1), with ``q = 1 / n_records``;
     below 0 it is that of the reverse order. The mass of every cell is split between its ends.
     """
-    top = _largest_sampled_loss(n_records, mu, tail)
+    top = _largest_sampled_loss(n_records, mu)
     if math.isinf(top):
-        return PLD(1.0, 0, np.ones(1), tail, cut=1.0)
+        return PLD(1.0, 0, np.ones(1), cut=1.0)
     rate, step = 1.0 / n_records, top / cells
     # Outcomes at which the loss is a multiple of the step.
     places = np.log1p(np.expm1(step * np.arange(cells + 1)) / rate) / mu + 0.5 * mu
@@ -191,52 +194,51 @@ def sampled_gaussian_pld(n_records: int, mu: float, tail: float, cells: int = CE
     last = float(places[-1])
     cut = (1.0 - rate) * float(ndtr(-last)) + rate * float(ndtr(mu - last))
     odds = np.exp(-step * np.arange(cells + 1))
-    upper = _upper_part(PLD(step, 0, mass, tail, cut), 1.0 + odds)
+    upper = _upper_part(PLD(step, 0, mass, cut), 1.0 + odds)
     return _both_sides(replace(upper, error=_SAMPLED_ERROR), odds)
 
 
-def _largest_sampled_loss(n_records: int, mu: float, tail: float) -> float:
-    """Return the loss of such a release that only the `tail` exceeds; infinity for a large mu."""
+def _largest_sampled_loss(n_records: int, mu: float) -> float:
+    """Return the loss of such a release that only `TAIL` exceeds; infinity for a large mu."""
     if mu > LARGEST_SAMPLED_MU:
         return math.inf
-    deviations = -float(ndtri(max(tail or _LEAST_COVERED, 2.3e-308)))
-    return math.log1p(math.expm1(mu * (0.5 * mu + deviations)) / n_records)
+    return math.log1p(math.expm1(mu * (0.5 * mu - float(ndtri(TAIL)))) / n_records)
 
 
-def cells_of_sampled(n_records: int, mu: float, tail: float) -> int:
+def cells_of_sampled(n_records: int, mu: float) -> int:
     """Return the number of cells on which many such releases are composed.
 
     Most losses are about one over the number of records. A loss that is smaller than a cell is
     split between 0 and a cell, which adds to the variance of every release.
     """
-    top = _largest_sampled_loss(n_records, mu, tail)
+    top = _largest_sampled_loss(n_records, mu)
     if math.isinf(top):
         return CELLS
     wanted = math.ceil(math.log2(max(top * n_records * _CELLS_OF_A_RECORD / CELLS, 1.0)))
     return int(CELLS * 2 ** min(wanted, _MOST_HALVINGS))
 
 
-def either_pld(epsilon: float, mu: float, tail: float, cells: int) -> PLD:
+def either_pld(epsilon: float, mu: float, cells: int) -> PLD:
     """Return the loss of the larger of two profiles: an exponential mechanism, and a Gaussian one.
 
     It is the loss of the first up to the place where the profiles cross, and that of the second
     beyond; the remaining mass is at that place. The bound of the range is a multiple of the step.
     """
     if mu == 0.0:
-        return bounded_range_pld(epsilon, tail)
+        return bounded_range_pld(epsilon)
     epsilon = max(epsilon, LEAST_PARAMETER)
-    deviations = -float(ndtri(max(tail or _LEAST_COVERED, 2.3e-308)))
+    deviations = -float(ndtri(TAIL))
     top = max(epsilon, mu * (0.5 * mu + deviations))
     if top > _LARGEST_LOSS:
-        return PLD(1.0, 0, np.ones(1), tail, cut=1.0)
-    step = top / (cells * max(1.0, deviations / _USUAL_WIDTH) ** 2)
+        return PLD(1.0, 0, np.ones(1), cut=1.0)
+    step = top / cells
     step = epsilon / math.ceil(epsilon / step) if epsilon >= step else step
     mu = max(mu, _NARROWEST * step)
     last = math.ceil(max(epsilon, mu * (0.5 * mu + deviations)) / step) + 1
     ones = np.ones(1)
     mass = _gaussian_masses((ones, 0.0 * ones, mu * ones), step, 0, last)
     cut = float(ndtr(0.5 * mu - last * step / mu))
-    upper = PLD(step, 0, mass, tail, cut)
+    upper = PLD(step, 0, mass, cut)
     losses, odds = upper.losses, np.exp(-upper.losses)
     upper = _upper_part(upper, 1.0 + odds)
     mass = upper.mass
@@ -257,17 +259,16 @@ def either_pld(epsilon: float, mu: float, tail: float, cells: int) -> PLD:
 def envelope(
     terms: Sequence[Term],
     atoms: Sequence[tuple[float, float]],
-    tail: float,
     *,
     pairwise: bool,
     cells: int = CELLS,
 ) -> PLD:
     """Return the loss whose profile is the convex envelope of a sum of shifted Gaussian profiles.
 
-    The sum is over all pairs of a term (weight, shift, mu) and an atom (weight, shift). `tail` is
-    the mass that may count as an infinite loss; `cells` is the number of cells of the lattice on
-    either side of 0 if the tail is not very small. A `pairwise` sum bounds only expectations of
-    convex functions of the loss: the result has the upper part of the mass, and no tail is cut.
+    The sum is over all pairs of a term (weight, shift, mu) and an atom (weight, shift). `cells` is
+    the number of cells of the lattice on either side of 0, more if no tail is cut. A `pairwise` sum
+    bounds only expectations of convex functions of the loss: the result has the upper part of the
+    mass, and no tail is cut.
     """
     weight, shift, mu = np.array(terms).T
     factor, place = np.array(atoms).T
@@ -277,10 +278,11 @@ def envelope(
     )
     whole = float(weight.sum() * factor.sum())
     # Number of standard deviations beyond which all terms together have less mass than the tail.
-    deviations = -float(ndtri(min(0.25, max((tail or _LEAST_COVERED) / whole, 2.3e-308))))
+    tail = _LEAST_COVERED if pairwise else TAIL
+    deviations = -float(ndtri(min(0.25, max(tail / whole, 2.3e-308))))
     top = float((shift + mu * (0.5 * mu + deviations)).max() + place.max())
     if top == 0.0 or top > _LARGEST_LOSS:
-        return PLD(1.0, 0, np.ones(1), tail, cut=float(top > 0.0))
+        return PLD(1.0, 0, np.ones(1), cut=float(top > 0.0))
     # Nothing below `lowest` is needed, because the mass at or above it is at least 1; this holds
     # for 0 in any case.
     certain = weight[mu == 0.0].sum() >= 1.0 and not place.any()
@@ -305,10 +307,10 @@ def envelope(
     total = total[low - first - begin :]
     if pairwise:
         # The mass beyond the lattice, and mass that underflows, are covered by `_NEGLECTED`.
-        return _upper_part(PLD(step, low, total, 0.0, _NEGLECTED), np.ones(len(total)))
+        return _upper_part(PLD(step, low, total, _NEGLECTED, tail=0.0), np.ones(len(total)))
     cut = min(1.0, float(beyond[mu > 0.0].sum() * factor.sum()))
     odds = np.exp(-step * (low + np.arange(len(total))))
-    return _both_sides(_upper_part(PLD(step, low, total, tail, cut), 1.0 + odds), odds)
+    return _both_sides(_upper_part(PLD(step, low, total, cut), 1.0 + odds), odds)
 
 
 def _both_sides(upper: PLD, odds: FloatArray) -> PLD:
