@@ -681,11 +681,6 @@ class SoftmaxRisk(Risk):
         return self.n_classes
 
     @property
-    def loss_of_zeros(self) -> float:
-        """Largest mean loss of coefficients that are all zero."""
-        return self.max_weight * math.log(self.n_classes)
-
-    @property
     def gradient_change(self) -> float:
         """``sqrt(2) c 2 r``; ``objective_perturbation.md``, Lemma 2."""
         return self.lipschitz * self.max_weight * 2.0 * self.row_norm * UP
