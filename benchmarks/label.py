@@ -27,6 +27,7 @@ SETS = ("satimage", "satimage6", "digits", "ijcnn1", "adult", "reuters")
 MECHANISMS: dict[str, dict[str, Any]] = {
     "statistic": {},
     "statistic_pure": {"delta": 0.0},
+    "randomized_response": {"mechanism": "randomized_response"},
     "net": {"mechanism": "net"},
 }
 # Words: the Gaussian kernel has little to add to so many columns.

@@ -30,6 +30,8 @@ VARIANTS: dict[str, list[dict[str, Any]]] = {
         {},
         {"delta": 0.0, "n_fourier": 100},
         {"kernel": "linear", "n_components": None, "whitening": 0.0},
+        {"mechanism": "randomized_response", "n_fourier": 100},
+        {"mechanism": "randomized_response", "n_fourier": 100, "delta": 0.0},
         {"mechanism": "net", "n_fourier": 100},
         {"mechanism": "net", "n_fourier": 100, "delta": 0.0},
         {"mechanism": "net", "n_fourier": 100, "margin": 0.1},

@@ -5369,12 +5369,36 @@ MUTANTS = [
     ),
     *of(
         "privacy/noise.py",
-        "tests/privacy/test_discrete_laplace.py",
+        "tests/privacy/test_randomized_response.py",
+        (
+            "RandomizedResponse.perturb",
+            "uniform_below(self.n_classes - 1, source)",
+            "uniform_below(self.n_classes - 1)",
+            "test_all_randomness_is_that_of_the_source",
+        ),
         (
             "_share",
             "bits + _WORD_BITS",
             "bits",
             "test_enclosures_of_shares_are_as_narrow_as_promised",
+        ),
+        (
+            "RandomizedResponse.keep_probability",
+            "(self.n_classes - 1) *",
+            "",
+            "test_responses_follow_the_definition",
+        ),
+        (
+            "RandomizedResponse.perturb",
+            "other + (other >= responses[i])",
+            "other ",
+            "test_responses_follow_the_definition",
+        ),
+        (
+            "RandomizedResponse.perturb",
+            "1.0 - self",
+            "0.5 - 0.5 * self",
+            "test_responses_follow_the_definition",
         ),
     ),
     *of(

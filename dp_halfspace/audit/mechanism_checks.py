@@ -29,9 +29,11 @@ from dp_halfspace.privacy.mechanisms import (
     NoNoise,
     SampledGaussianNoise,
 )
-from dp_halfspace.privacy.noise import DiscreteLaplaceNoise
+from dp_halfspace.privacy.noise import DiscreteLaplaceNoise, RandomizedResponse
 
 Array: TypeAlias = NDArray[Any]
+# Smallest probability that is computed as one minus another.
+_LEAST_COMPLEMENT = 1e-9
 # Larger values of epsilon are treated as infinite.
 _INFINITE_EPSILON = 1e9
 LINEAR_TERMS = (GaussianLinearTerm, LaplaceLinearTerm)
@@ -52,6 +54,8 @@ def distance(mechanism: Any, first: Array, second: Array) -> tuple[float, float]
         case SampledGaussianNoise() | LaplaceLinearTerm():
             # The exact value is one row for each record, or for each coefficient.
             apart = np.linalg.norm(change, axis=1).sum()
+        case RandomizedResponse():
+            apart = np.count_nonzero(change)
         case TalliedChoices():
             # The bound is on the sum of costs, one from each list.
             signed = mechanism.parts(np.subtract(first, second, dtype=np.float64))
@@ -112,6 +116,11 @@ def noise_level(releases: Iterable[tuple[Any, Array, Array]]) -> float:
                 rate = 2.0 * math.asinh(math.sqrt(0.5) / mechanism.deviation)
                 more = math.log(math.tanh(rate) / math.tanh(rate / 2.0))
                 log_ratio += noise.size * more - rate * float(np.abs(noise).sum())
+            case RandomizedResponse():
+                # Against twice the epsilon, where a change has the odds of being kept less epsilon.
+                planted = RandomizedResponse(mechanism.n_classes, 2.0 * mechanism.epsilon)
+                kept = math.log(planted.keep_probability / mechanism.keep_probability)
+                log_ratio += len(value) * kept - np.count_nonzero(noise) * mechanism.epsilon
             case CountedChoice():
                 log_ratio += _counted_ratio(mechanism, value, released)
             case _:
@@ -171,6 +180,10 @@ def losses_of(mechanisms: Sequence[Any]) -> tuple[float, dict[float, float], flo
             case DiscreteLaplaceNoise():
                 rate = 2.0 * math.asinh(math.sqrt(0.5) / mechanism.deviation)
                 bound = mechanism.sensitivity * rate
+            case RandomizedResponse():
+                keep, bound = mechanism.keep_probability, mechanism.epsilon
+                if 1.0 - keep > _LEAST_COMPLEMENT:
+                    bound = math.log(keep * (mechanism.n_classes - 1) / (1.0 - keep))
             case CountedChoice():
                 # The change of both releases by one cost that changes by one, and that of the
                 # choice by all other costs.

@@ -50,7 +50,7 @@ from dp_halfspace.privacy.mechanisms import (
     NoNoise,
     SampledGaussianNoise,
 )
-from dp_halfspace.privacy.noise import DiscreteLaplaceNoise
+from dp_halfspace.privacy.noise import DiscreteLaplaceNoise, RandomizedResponse
 from dp_halfspace.privacy.randomness import OS_RANDOMNESS, ByteSource, SeededBytes
 from dp_halfspace.privacy.record import PrivacyRecord
 
@@ -574,6 +574,8 @@ def _distort(
         case SampledGaussianNoise():
             row = value[number % len(value)]
             return np.asarray(of_value * row + of_noise * (drawn - row))
+        case RandomizedResponse():
+            return (value + number) % mechanism.n_classes
         case CountedChoice():
             chosen, count = number % len(value), value[int(drawn[0])]
             noise = of_noise * (drawn[1] - count)

@@ -267,9 +267,11 @@ class LabelPrivateClassifier(PrivateLinearClassifier):
 
     Parameters
     ----------
-    mechanism : {"statistic", "net"}, default="statistic"
-        ``"statistic"`` adds noise to the sum. ``"net"`` chooses among random linear classifiers by
-        their errors, with the exponential mechanism; it has no probabilities.
+    mechanism : {"statistic", "randomized_response", "net"}, default="statistic"
+        ``"statistic"`` adds noise to the sum. ``"randomized_response"`` replaces labels at random
+        and corrects the sum for it; this is pure DP for every `delta`, and only the owners of the
+        labels need to see them. ``"net"`` chooses among random linear classifiers by their errors,
+        with the exponential mechanism; it has no probabilities.
     kernel : {"rbf", "linear"}, default="rbf"
         Random Fourier features of the Gaussian kernel (``"rbf"``), or the columns as they are
         (``"linear"``).
@@ -392,7 +394,7 @@ class LabelPrivateClassifier(PrivateLinearClassifier):
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **PrivateLinearClassifier._parameter_constraints,
-        "mechanism": [StrOptions({"statistic", "net"})],
+        "mechanism": [StrOptions({"statistic", "randomized_response", "net"})],
         "kernel": [StrOptions({"rbf", "linear"})],
         "length_scale": [StrOptions({"median"}), *public_number()],
         "n_fourier": [Interval(Integral, 2, 10_000, closed="both")],

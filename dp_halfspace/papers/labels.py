@@ -23,8 +23,9 @@ from dp_halfspace.optim.losses import LOGISTIC
 from dp_halfspace.optim.objectives import MarginObjective, SoftmaxObjective
 from dp_halfspace.optim.solvers import certified_minimum
 from dp_halfspace.papers.staged_search import StagedSearch, plan_search, run_search
+from dp_halfspace.privacy.accounting import calibrate
 from dp_halfspace.privacy.budget import Budget
-from dp_halfspace.privacy.events import Event
+from dp_halfspace.privacy.events import Event, Pure
 from dp_halfspace.privacy.mechanisms import (
     GaussianNoise,
     L2LaplaceNoise,
@@ -32,6 +33,7 @@ from dp_halfspace.privacy.mechanisms import (
     Permit,
     noise_deviation,
 )
+from dp_halfspace.privacy.noise import RandomizedResponse
 from dp_halfspace.rows.blocks import FloatArray
 from dp_halfspace.rows.rows import Rows
 
@@ -169,11 +171,14 @@ def linear_losses(
 
 @dataclass(frozen=True, slots=True)
 class LabelStatistic:
-    """A noisy sum of labelled rows of bounded `sensitivity`, and a minimiser made of it."""
+    """A noisy sum of labelled rows, or one of randomized responses, and a minimiser made of it.
+
+    `sensitivity` is that of the sum; responses have none.
+    """
 
     n_classes: int
-    mechanism: GaussianNoise | L2LaplaceNoise | NoNoise
-    sensitivity: float
+    mechanism: GaussianNoise | L2LaplaceNoise | NoNoise | RandomizedResponse
+    sensitivity: float | None
     ridge: float
 
     @property
@@ -196,13 +201,18 @@ class LabelStatistic:
         **Guarantee.**
 
         - Adjacency: replace-one-label; rows and weights of classes are public.
-        - Released: the noisy sum of labelled rows.
-        - Sensitivity: 1 for two classes, ``sqrt(2)`` for more.
-        - Proof: ``docs/proofs/label_privacy.md``, sections 1 and 2.
+        - Released: the noisy sum of labelled rows, or a randomized response for each label.
+        - Sensitivity: of the sum 1 for two classes, ``sqrt(2)`` for more; responses need none.
+        - Proof: ``docs/proofs/label_privacy.md``, sections 1 to 3.
         """
         del weights
-        exact = label_statistic(rows, classes, self.n_classes)
-        return statistic_minimiser(rows, permit.release(exact, self.mechanism), self.ridge)
+        if isinstance(self.mechanism, RandomizedResponse):
+            responses = permit.release(classes.astype(np.float64), self.mechanism).astype(np.intp)
+            statistic = label_statistic(rows, responses, self.n_classes) / self.mechanism.contrast
+        else:
+            exact = label_statistic(rows, classes, self.n_classes)
+            statistic = permit.release(exact, self.mechanism)
+        return statistic_minimiser(rows, statistic, self.ridge)
 
 
 @dataclass(frozen=True, slots=True)
@@ -255,10 +265,10 @@ def plan_labels(
     A `margin` is for ``"net"`` and two classes.
     """
     n_samples, n_columns = rows.shape
+    epsilon, delta = budget.epsilon, budget.delta
     if kind == "net":
-        epsilon = budget.epsilon
         # A label moves the number of errors by at most one, and two rounded sums of n weights
-        # differ by at most n^2 2^-52 more: `docs/proofs/label_privacy.md`, section 3.
+        # differ by at most n^2 2^-52 more: `docs/proofs/label_privacy.md`, section 4.
         sensitivity = FAR_UP + 2.0**-50 * n_samples**2
         wanted = (
             _MOST_LABEL_STAGES if math.isinf(epsilon) else n_samples * epsilon / _LABELS_PER_STAGE
@@ -270,10 +280,24 @@ def plan_labels(
             sensitivity=sensitivity,
         )
         return LabelSearch(n_classes, search, sensitivity, seed, margin)
-    bound = statistic_sensitivity(n_samples, n_classes, rows.block_rows)
-    mechanism = budget.noise(bound)
-    if ridge is None:
+    mechanism: GaussianNoise | L2LaplaceNoise | NoNoise | RandomizedResponse
+    if kind == "randomized_response" and math.isfinite(epsilon):
+        mechanism = _responses(n_classes, epsilon, delta)
+        bound, variance = None, mechanism.variance * n_samples / n_columns
+    else:
+        bound = statistic_sensitivity(n_samples, n_classes, rows.block_rows)
+        mechanism = budget.noise(bound)
         size = n_columns * (n_classes if n_classes > 2 else 1)
         variance = noise_deviation(mechanism, size) ** 2
+    if ridge is None:
         ridge = statistic_ridge(n_samples, n_columns, n_classes, variance)
     return LabelStatistic(n_classes, mechanism, bound, ridge)
+
+
+def _responses(n_classes: int, epsilon: float, delta: float) -> RandomizedResponse:
+    """Spend a budget on randomized response; `delta` allows a slightly larger epsilon."""
+    if delta > 0:
+        epsilon = calibrate(
+            lambda pure: (Pure(pure),), epsilon, delta, lower=epsilon, upper=epsilon + 2.0
+        )
+    return RandomizedResponse(n_classes, epsilon)

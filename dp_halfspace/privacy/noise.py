@@ -1,4 +1,4 @@
-"""Exact noise: Gaussian, L2-Laplace and discrete Laplace.
+"""Exact noise: Gaussian, L2-Laplace, discrete Laplace, and randomized response.
 
 A floating-point sum leaks through its low-order bits (Mironov 2012). Here the ideal real sum is
 rounded once, to a public grid: floating point proposes the grid point, and high precision settles
@@ -536,10 +536,72 @@ SMALLEST_COUNT_RATE = Fraction(1, 2**53)
 _NEGLIGIBLE_RATE = 512
 
 
-def _share(gamma: Fraction, bits: int) -> int:
-    """Return an integer within 1 of ``2**bits / (1 + exp(gamma))``."""
+@dataclass(frozen=True, slots=True)
+class RandomizedResponse(PureMechanism):
+    """Each label is kept with probability ``e^epsilon / (e^epsilon + K - 1)``.
+
+    Otherwise it becomes one of the ``K - 1`` others, all equally likely.
+
+    Notes
+    -----
+    **Guarantee.**
+
+    - Adjacency: replace the label of one record; features are not covered at all.
+    - Released: one response for each record, ``epsilon``-differentially private together.
+    - Sensitivity: one label changes the probability of any list of responses by a factor of at
+      most ``e^epsilon``.
+    - Proof: ``docs/proofs/label_privacy.md``, section 3.
+
+    References
+    ----------
+    S. L. Warner (1965), Randomized response, JASA 60.
+    """
+
+    n_classes: int
+    epsilon: float
+
+    def __post_init__(self) -> None:
+        positive_rational(self.epsilon, "epsilon")
+        if self.n_classes < 2:
+            raise ValueError(f"n_classes must be at least 2, got {self.n_classes!r}")
+
+    @property
+    def keep_probability(self) -> float:
+        """Probability that a label is kept."""
+        return 1.0 / (1.0 + (self.n_classes - 1) * math.exp(-self.epsilon))
+
+    @property
+    def contrast(self) -> float:
+        """Probability of the true label minus that of any other one."""
+        return -math.expm1(-self.epsilon) * self.keep_probability
+
+    @property
+    def variance(self) -> float:
+        """Mean variance of an unbiased estimate of one indicator of a class."""
+        keep = self.keep_probability
+        other = (1.0 - keep) / (self.n_classes - 1)
+        spread = keep * (1.0 - keep) + (self.n_classes - 1) * other * (1.0 - other)
+        return spread / self.n_classes / self.contrast**2
+
+    def perturb(self, value: NDArray[np.float64], source: ByteSource) -> NDArray[np.float64]:
+        """Return the responses to labels from 0 to ``n_classes - 1``."""
+        responses = np.array(value, dtype=np.float64)
+        change = np.full(responses.size, 1.0 - self.keep_probability)
+        changed = random_events(change, lambda _: self._change_enclosure, source)
+        for i in np.flatnonzero(changed).tolist():
+            other = uniform_below(self.n_classes - 1, source)
+            responses[i] = other + (other >= responses[i])
+        return responses
+
+    def _change_enclosure(self, bits: int) -> int:
+        """Return an integer within 1 of ``2**bits`` times the probability of a change."""
+        return _share(Fraction(self.epsilon), self.n_classes - 1, bits)
+
+
+def _share(gamma: Fraction, weight: int, bits: int) -> int:
+    """Return an integer within 1 of ``2**bits w / (w + exp(gamma))``."""
     precision = bits + _WORD_BITS
-    odds = exp_minus(gamma, precision)
+    odds = weight * exp_minus(gamma, precision)
     return (odds << bits) // ((1 << precision) + odds)
 
 
@@ -605,4 +667,4 @@ def _draw_digits(gamma: Fraction, size: int, source: ByteSource) -> NDArray[np.b
     """Return independent events of probability ``1 / (1 + exp(gamma))``."""
     odds = float(np.exp(-float(gamma)))
     probabilities = np.full(size, odds / (1.0 + odds))
-    return random_events(probabilities, lambda _: partial(_share, gamma), source)
+    return random_events(probabilities, lambda _: partial(_share, gamma, 1), source)

@@ -23,6 +23,7 @@ from dp_halfspace.engine import linear
 from dp_halfspace.papers.objective import GaussianLinearTerm, LaplaceLinearTerm
 from dp_halfspace.privacy import mechanisms
 from dp_halfspace.privacy.mechanisms import GaussianNoise, L2LaplaceNoise
+from dp_halfspace.privacy.noise import RandomizedResponse
 from dp_halfspace.privacy.randomness import OS_RANDOMNESS
 from dp_halfspace.rows import float32_rows
 from dp_halfspace.rows.rows import Rows
@@ -256,8 +257,10 @@ def unreachable(release):
             grid = 1.0
     steps = numbers / grid
     is_missed = (steps != np.rint(steps)) | (np.abs(steps) > 2.0**53)
-    if numbers.shape != np.shape(release.value):
-        is_missed |= (numbers < 0) | (numbers >= release.value.size)
+    if numbers.shape != np.shape(release.value) or isinstance(mechanism, RandomizedResponse):
+        is_missed |= (numbers < 0) | (
+            numbers >= getattr(mechanism, "n_classes", release.value.size)
+        )
     return int(is_missed.sum())
 
 

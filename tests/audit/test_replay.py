@@ -68,7 +68,7 @@ from dp_halfspace.privacy.mechanisms import (
     SampledGaussianNoise,
     authorise,
 )
-from dp_halfspace.privacy.noise import DiscreteLaplaceNoise
+from dp_halfspace.privacy.noise import DiscreteLaplaceNoise, RandomizedResponse
 from dp_halfspace.privacy.profiles import gdp_mu
 from tests.adversarial import neighbouring_pairs
 from tests.audit.paths import MODELS, OTHERS, scored
@@ -172,6 +172,7 @@ PURE_OUTPUT = clone(OUTPUT).set_params(delta=0.0)
 # So few rows have no moment, and are brought to norm one.
 NORMED = ObjectivePerturbationClassifier(epsilon=20.0, delta=0.0, data_norm=1.0, classes=[0, 1])
 LABELS = LabelPrivateClassifier(epsilon=4.0, classes=[0, 1])
+RESPONSES = clone(LABELS).set_params(mechanism="randomized_response", n_fourier=100)
 HALFSPACE = PureHalfspaceClassifier(
     epsilon=8.0, n_directions=50, n_stages=1, data_norm=1.0, classes=[0, 1]
 )
@@ -289,6 +290,7 @@ TOO_LITTLE = [
     (GaussianNoise, FEATURES, 2),
     (GaussianNoise, PHASES, 8),
     (DiscreteLaplaceNoise, PrivateScaler(epsilon=5.0, delta=0.0), 2),
+    (RandomizedResponse, RESPONSES, 60),
     pytest.param(GaussianLinearTerm, OBJECTIVE, 25, marks=pytest.mark.slow),
     (GaussianNoise, scored("confusion_matrix", 1e-6), 25),
     (GaussianNoise, LABELS, 8),
@@ -817,6 +819,7 @@ def test_composition_agrees_with_the_accounting():
     choices = [ExponentialChoice(1.0, 0.5)] * 4
     exact = composed([Exponential(0.5)] * 4 + [Gaussian(0.3)], 1e-6)
     assert 0.8 * exact < epsilon_of([*choices, GaussianNoise(1.0, 0.3)], 1e-6) <= exact
+    assert epsilon_of([RandomizedResponse(3, 0.7)], 0.0) == pytest.approx(0.7)
     terms = [
         GaussianLinearTerm(1.0, 0.2, 0.1, ((1, 0.0), (2, 0.5), (1, 1.0))),
         GaussianNoise(1, 0.1),
@@ -830,6 +833,8 @@ def test_composition_agrees_with_the_accounting():
     ]
     exact = composed([term.event for term in many], 2.5e-5)
     assert 0.4 * exact < epsilon_of(many, 2.5e-5) <= exact
+    for epsilon in (20.0, 50.0, 1000.0):
+        assert epsilon_of([RandomizedResponse(3, epsilon)], 0.0) == pytest.approx(epsilon, rel=1e-7)
     assert epsilon_of([mechanisms.NoNoise()], 1e-6) == math.inf
     assert composed([Pure(math.inf)], 1e-6) == math.inf
 
@@ -859,6 +864,7 @@ def test_a_hundred_replays_of_half_the_noise_all_see_it(monkeypatch):
     [
         (GaussianNoise(2.0, 1.0), [3.0, 0.0], [0.0, 4.0], (5.0, 2.0)),
         (DiscreteLaplaceNoise(3, 1.0), [3, 0], [0, 4], (7.0, 3.0)),
+        (RandomizedResponse(3, 1.0), [0, 1, 2, 2], [0, 2, 0, 2], (2.0, 1.0)),
         (ExponentialChoice(2.0, 1.0), [1.0, 5.0, 0.0], [0.0, 1.0, 3.0], (4.0, 2.0)),
         (LaplaceLinearTerm(2.0, 1.0, 0.0), [[3.0, 4.0], [0, 1]], [[0, 0], [0, 0]], (6.0, 2.0)),
     ],

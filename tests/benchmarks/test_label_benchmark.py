@@ -22,10 +22,10 @@ def tiny(name):
 def test_runs_stores_and_prints(monkeypatch, tmp_path, capsys):
     monkeypatch.setattr(label, "load", tiny)
     out = tmp_path / "label.json"
-    chosen = ["--sets", "satimage", "--mechanisms", "statistic", "net"]
+    chosen = ["--sets", "satimage", "--mechanisms", "statistic", "randomized_response"]
     label.main([*chosen, "--fits", "1", "--out", str(out)])
     found = json.loads(out.read_text())["accuracy"]["satimage"]
-    assert set(found) == {"exact", "statistic", "net"}
+    assert set(found) == {"exact", "statistic", "randomized_response"}
     assert set(found["statistic"]) == {"0.3", "1", "3"}
     assert "| satimage |" in capsys.readouterr().out
 

@@ -73,7 +73,7 @@ def label_rows() -> dict[str, list[str]]:
     rows = {}
     for start, name in (("satimage", "satimage"), ("digits", "digits")):
         found = stored("label")["accuracy"][name]
-        keys = ("statistic", "statistic_pure", "net")
+        keys = ("statistic", "statistic_pure", "randomized_response", "net")
         budgets = ("0.3", "1", "3")
         rows[start] = [
             " / ".join(figure(found[key][label]["mean"]) for label in budgets)

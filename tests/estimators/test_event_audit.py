@@ -88,7 +88,7 @@ AUDITS = {
         lambda m: m.intercept_[0] > 5 and abs(m.coef_[0, 0] + m.intercept_[0]) < 1.5,
         [[1.0], [0.0], [0.0]], [[0.0], [0.0], [0.0]], [1, 1, 0], alpha=1 / 3,
     ),
-    **{name: label_private(name) for name in ("statistic", "net")},
+    **{name: label_private(name) for name in ("statistic", "randomized_response", "net")},
     "halfspace": halfspace("label"),
     "halfspace with a margin": halfspace("label", 0.5),
     "network": network(1),
@@ -97,7 +97,7 @@ AUDITS = {
 
 
 # The others keep their claim in the slow tests; their sensitivities have tests of their own.
-FEW = ("halfspace", "halfspace with a margin", "network")
+FEW = ("randomized_response", "halfspace", "halfspace with a margin", "network")
 
 
 @pytest.mark.sampled(2)

