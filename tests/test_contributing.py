@@ -11,7 +11,7 @@ from dp_halfspace.estimators._outlook import Outlook
 ROOT = Path(dp_halfspace.__file__).parent
 
 # log(1 + exp(-t)) written once more: every constant is known.
-LOSS = """EXP_TAIL = replace(shifted_logistic(0.0), name="exp_tail")
+LOSS = """EXP_TAIL = replace(LOGISTIC, name="exp_tail")
 _FIXED = {loss.name: loss for loss in (EXP_TAIL, LOGISTIC, HINGE, SQUARED_HINGE, SQUARED)}
 """
 

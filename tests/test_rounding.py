@@ -22,7 +22,7 @@ from dp_halfspace.ledger import cap
 from dp_halfspace.model_selection import _search_plan
 from dp_halfspace.model_selection._search_plan import score_sensitivity, scores_sensitivity
 from dp_halfspace.optim import losses, minimiser_radius
-from dp_halfspace.optim.losses import LOGISTIC, huber_hinge, shifted_logistic, softmax_diameter
+from dp_halfspace.optim.losses import LOGISTIC, huber_hinge, softmax_diameter
 from dp_halfspace.optim.objectives import Adversary
 from dp_halfspace.optim.risks import MarginRisk, SoftmaxRisk, jacobian_floor, logistic_diameter
 from dp_halfspace.papers import known_margin, margin_selection, pair_objective
@@ -111,7 +111,7 @@ TILTED = MarginRisk(
     LOGISTIC, FEW, 3, 2, 1.0, FEW, tilt=0.5, adversary=Adversary(0.1, "inf", 3)
 )  # fmt: skip
 PROBLEM = problem_of(300, 4)
-RAMP, SHIFTED = huber_hinge(0.3), shifted_logistic(1.0)
+RAMP = huber_hinge(0.3)
 
 
 def raised_bounds():
@@ -206,10 +206,10 @@ def raised_risks():
     yield "half a diameter", logistic_diameter(0.0), 0.5, FAR_UP
     yield "half a diameter of a softmax", softmax_diameter(4, 0.0), SQRT(0.75), FAR_UP
     yield "slope", LOGISTIC.slope_bound(0.3), -float(LOGISTIC.derivative(-0.3)), UP
-    for loss in (SHIFTED, RAMP):
+    for loss in (LOGISTIC, RAMP):
         peak = float(loss.h(np.asarray(loss.self_argmax)))
         yield "largest t l'(t)", loss.self_bound, peak, UP
-    yield "loss of zeros", SHIFTED.at_zero, float(SHIFTED.value(0.0)), UP
+    yield "loss of zeros", LOGISTIC.at_zero, float(LOGISTIC.value(0.0)), UP
     inside = np.linspace(-2.0, 2.0, 4001)
     yield "curvature of a ramp", RAMP.smoothness, float(RAMP.second_derivative(inside).max()), UP
     yield "norm of signs", attack.k, SQRT(3), UP

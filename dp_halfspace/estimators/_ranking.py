@@ -178,8 +178,6 @@ _RATIO = 2.0 ** (-1.0 / 3.0)
 _STEP = 2.0**-16
 # Lower limit on the largest score, against a division by zero.
 _SMALLEST = 1e-290
-# Number of cells of scores on each side of zero.
-_HALF = 4096
 # Number of records that are counted at a time.
 _BLOCK_ROWS = 2**15
 
@@ -222,6 +220,7 @@ def threshold_losses(
     """
     # The loss of a positive record is one minus the loss of a negative record at the same score.
     base = float(weights[1]) * weight_of(positive, people)
+    step = max(largest, _SMALLEST) * _STEP
     each = None if people is None else people.weights
     # One sum has no more terms than there are people: docs/proofs/persons.md, section 3.
     n_scores = len(scores)
@@ -233,36 +232,9 @@ def threshold_losses(
         signed = np.where(positive[part], -weights[1], weights[0])
         if each is not None:
             signed *= each[part]
-        losses.append(_add_losses(scores[part], signed, grid, largest))
+        within = np.clip(scores[part], -largest, largest, dtype=np.float64)
+        ramps = np.subtract.outer(grid, within)
+        ramps /= -step
+        ramps += 0.5
+        losses.append(np.clip(ramps, 0.0, 1.0, out=ramps) @ signed)
     return base + np.array([math.fsum(column) for column in zip(*losses, strict=True)])
-
-
-def _add_losses(
-    scores: NDArray[Any], signed: FloatArray, grid: FloatArray, largest: float
-) -> FloatArray:
-    """Return the sum of `signed` over the records above each threshold; those near it in part.
-
-    Cells of scores that no ramp reaches are added as a whole. Only the records in the other cells
-    are compared with each threshold.
-    """
-    unit = max(largest, _SMALLEST)
-    scores = np.clip(scores, -largest, largest, dtype=np.float64)
-    step, cells = unit * _STEP, _cells(scores, unit)
-    ends = _cells(grid - step, unit), _cells(grid + step, unit)
-    sums = np.bincount(cells, signed, minlength=2 * _HALF + 1)
-    mixed = np.zeros(len(sums), dtype=np.bool_)
-    for first, last in zip(*ends, strict=True):
-        mixed[first : last + 1] = True
-    sums[mixed] = 0.0
-    near = np.flatnonzero(mixed[cells])
-    ramps = np.subtract.outer(grid, scores[near])
-    ramps /= -step
-    ramps += 0.5
-    np.clip(ramps, 0.0, 1.0, out=ramps)
-    above = np.cumsum(sums[::-1])[::-1]
-    return np.asarray(above[ends[1]] + ramps @ signed[near])
-
-
-def _cells(scores: FloatArray, unit: float) -> NDArray[np.intp]:
-    """Return the numbers of the cells that scores in [-unit, unit] fall into."""
-    return np.asarray(scores * (_HALF / unit) + _HALF, dtype=np.intp)

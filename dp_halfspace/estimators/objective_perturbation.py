@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from numbers import Real
 from typing import Any, ClassVar
 
 from dp_halfspace._params import public_number
-from dp_halfspace._sklearn_compat import Interval, StrOptions
+from dp_halfspace._sklearn_compat import StrOptions
 from dp_halfspace.engine.linear import WIDEST
 from dp_halfspace.engine.plan import FitPlan, PublicFacts, refuse_projected_rows
 from dp_halfspace.estimators._centred import (
@@ -30,7 +29,6 @@ from dp_halfspace.privacy.budget import Budget
 from dp_halfspace.privacy.randomness import public_generator
 from dp_halfspace.projection.linear import draw_projection
 
-_SMOOTH_LOSSES = ("logistic", "shifted_logistic", "huber_hinge")
 # Guess for clipped rows of the norm of good coefficients, in units of 1 / data_norm, and of the
 # size of the intercept.
 _SCORE_GUESS = 1.5
@@ -57,21 +55,15 @@ class ObjectivePerturbationClassifier(PrivateLinearClassifier):
     Parameters
     ----------
     loss : str, default="logistic"
-        ``"logistic"``, ``"shifted_logistic"`` or ``"huber_hinge"``.
-        Smooth convex loss of the signed margin with slope in [-1, 0]. With three classes or
-        more, the logistic ones are multinomial; any other is one class against the rest.
-        Probabilities need ``"logistic"``.
+        ``"logistic"`` or ``"huber_hinge"``: smooth convex loss of the signed margin with slope in
+        [-1, 0]. With three classes or more, the logistic one is multinomial, the other is one class
+        against the rest. Probabilities need ``"logistic"``.
     alpha : float or "auto", default="auto"
         Strength of the regulariser. ``"auto"`` is a function of n, d, the number of classes and the
         budget. Smaller values are raised to a public minimum: with two classes and no
         preconditioner ``max(c) beta r^2 / (n (exp(epsilon / 2) - 1))``, where c are the class
         weights, r bounds the norms of rows and beta the second derivative of the loss (1/4 for the
-        logistic losses, else 1), and at least ``1e-8 r^2``.
-    margin_offset : float, default=2.0
-        Margin at which ``log(1 + exp(margin_offset - t))``, the ``"shifted_logistic"`` loss, has
-        half of its largest slope; from 0 to 100. Ignored by the other losses. With a positive
-        margin offset, correctly classified records near the separating hyperplane still have a
-        large slope.
+        logistic loss, else 1), and at least ``1e-8 r^2``.
     epsilon : float, default=1.0
         Budget of one fit, in [1e-9, 1e6]; infinity means no noise and no guarantee.
     delta : float or "auto", default="auto"
@@ -179,7 +171,6 @@ class ObjectivePerturbationClassifier(PrivateLinearClassifier):
 
     loss: str = "logistic"
     alpha: float | str = "auto"
-    margin_offset: float = 2.0
     rows: str = "centred"
     preconditioner: bool | str = "auto"
     optimizer: Any = "auto"
@@ -188,9 +179,8 @@ class ObjectivePerturbationClassifier(PrivateLinearClassifier):
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **PrivateLinearClassifier._parameter_constraints,
-        "loss": [StrOptions(set(_SMOOTH_LOSSES))],
+        "loss": [StrOptions({"logistic", "huber_hinge"})],
         "alpha": [*public_number(), StrOptions({"auto"})],
-        "margin_offset": [Interval(Real, 0, 100, closed="both")],
         "rows": [StrOptions({"centred", "clipped"})],
         "preconditioner": ["boolean", StrOptions({"auto"})],
         "optimizer": [StrOptions({*OPTIMIZERS, *STOCHASTIC}), callable],
@@ -205,10 +195,9 @@ class ObjectivePerturbationClassifier(PrivateLinearClassifier):
     def _plan_minimiser(self, facts: PublicFacts, budget: Budget) -> CentredFit | ClippedFit:
         """Plan a fit of rows in the scales that were chosen for them."""
         facts.refuse_scores_of_all()
-        is_shifted = self.loss == "shifted_logistic"
-        loss = get_loss(self.loss, **({"margin_offset": self.margin_offset} if is_shifted else {}))
+        loss = get_loss(self.loss)
         ridge = None if isinstance(self.alpha, str) else float(self.alpha)
-        parameters = {"loss": self.loss, "margin_offset": loss.margin_offset, "rows": self.rows}
+        parameters = {"loss": self.loss, "rows": self.rows}
         constant, optimizer = self._constant_column(), minimiser_of(self.optimizer)
         if self.rows == "clipped":
             if self.preconditioner is True:

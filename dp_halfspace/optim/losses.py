@@ -51,8 +51,6 @@ class Loss:
         ``l(0)``.
     minimiser : float
         Where the loss starts to increase; infinite when it never does.
-    margin_offset : float
-        Shift of a logistic loss to the right.
 
     References
     ----------
@@ -77,7 +75,6 @@ class Loss:
     self_argmax: float
     at_zero: float
     minimiser: float = math.inf
-    margin_offset: float = 0.0
 
     @property
     def monotone(self) -> bool:
@@ -109,22 +106,22 @@ def _minus(t: Any, knot: float) -> FloatArray:
     return np.asarray(knot - np.asarray(t, dtype=np.float64))
 
 
-def softplus(t: Any, margin_offset: float) -> FloatArray:
-    """Return log(1 + exp(margin_offset - t))."""
-    x = _minus(t, margin_offset)
+def softplus(t: Any) -> FloatArray:
+    """Return log(1 + exp(-t))."""
+    x = _minus(t, 0.0)
     return np.asarray(np.maximum(x, 0.0) + np.log1p(np.exp(-np.abs(x))))
 
 
-def softplus_slope(t: Any, margin_offset: float) -> FloatArray:
-    """Return minus the logistic function of `margin_offset - t`."""
+def softplus_slope(t: Any) -> FloatArray:
+    """Return minus the logistic function of `-t`."""
     # exp may overflow to inf, and -1 / inf = 0 is then the right answer.
     with np.errstate(over="ignore"):
-        return np.asarray(-1.0 / (1.0 + np.exp(-_minus(t, margin_offset))))
+        return np.asarray(-1.0 / (1.0 + np.exp(-_minus(t, 0.0))))
 
 
-def softplus_curvature(t: Any, margin_offset: float) -> FloatArray:
+def softplus_curvature(t: Any) -> FloatArray:
     """Return the derivative of the logistic function, without cancellation."""
-    e = np.exp(-np.abs(_minus(t, margin_offset)))
+    e = np.exp(-np.abs(_minus(t, 0.0)))
     return np.asarray(e / (1.0 + e) ** 2)
 
 
@@ -170,41 +167,6 @@ def _squared_hinge_curvature(t: Any) -> FloatArray:
     return np.asarray(2.0 * (_minus(t, 1.0) > 0.0))
 
 
-def shifted_logistic(margin_offset: float) -> Loss:
-    """Return the loss ``log(1 + exp(margin_offset - t))``.
-
-    With a positive margin offset, records slightly beyond the separator still have a gradient. The
-    bound of the slope is unchanged, except near zero.
-
-    Parameters
-    ----------
-    margin_offset : float
-        Finite; 0 is the logistic loss.
-
-    Examples
-    --------
-    >>> from dp_halfspace.optim.losses import shifted_logistic
-    >>> round(shifted_logistic(2.0).self_bound, 6)
-    1.0
-    """
-    if not math.isfinite(margin_offset):
-        raise ValueError("margin_offset must be finite")
-    # sup t sigmoid(a - t) = W(e^(a - 1)), attained at 1 + W; wrightomega(x) = W(e^x).
-    peak = float(wrightomega(margin_offset - 1.0))
-    return Loss(
-        name="shifted_logistic",
-        value=partial(softplus, margin_offset=margin_offset),
-        derivative=partial(softplus_slope, margin_offset=margin_offset),
-        second_derivative=partial(softplus_curvature, margin_offset=margin_offset),
-        lipschitz=1.0,
-        smoothness=0.25,
-        self_bound=peak * UP,
-        self_argmax=1.0 + peak,
-        at_zero=float(softplus(0.0, margin_offset)) * UP,
-        margin_offset=float(margin_offset),
-    )
-
-
 def huber_hinge(h: float = 0.5) -> Loss:
     """Return the hinge with the kink at 1 replaced by a parabola on ``[1 - h, 1 + h]``.
 
@@ -239,7 +201,18 @@ def huber_hinge(h: float = 0.5) -> Loss:
     )
 
 
-LOGISTIC = replace(shifted_logistic(0.0), name="logistic")
+# sup t sigmoid(-t) = W(1 / e), attained at 1 + W; wrightomega(x) = W(e^x).
+LOGISTIC = Loss(
+    "logistic",
+    softplus,
+    softplus_slope,
+    softplus_curvature,
+    lipschitz=1.0,
+    smoothness=0.25,
+    self_bound=float(wrightomega(-1.0)) * UP,
+    self_argmax=1.0 + float(wrightomega(-1.0)),
+    at_zero=math.log(2.0) * UP,
+)
 # The hinge has a kink, which would need a separate solver. This parabola changes the loss by at
 # most 2.5e-4 and does not increase the noise.
 HINGE = replace(huber_hinge(1e-3), name="hinge")
@@ -264,10 +237,6 @@ SQUARED = replace(
 )
 
 _FIXED = {loss.name: loss for loss in (LOGISTIC, HINGE, SQUARED_HINGE, SQUARED)}
-_LOSS_FAMILIES: dict[str, Callable[..., Loss]] = {
-    "shifted_logistic": shifted_logistic,
-    "huber_hinge": huber_hinge,
-}
 
 
 def get_loss(name: str, **params: float) -> Loss:
@@ -276,9 +245,9 @@ def get_loss(name: str, **params: float) -> Loss:
     Parameters
     ----------
     name : str
-        One of "logistic", "hinge", "squared_hinge", "squared", "shifted_logistic", "huber_hinge".
+        One of "logistic", "hinge", "squared_hinge", "squared", "huber_hinge".
     **params : float
-        Parameters of the family, for the last two.
+        Parameters of :func:`huber_hinge`, for the last one.
 
     Raises
     ------
@@ -291,10 +260,10 @@ def get_loss(name: str, **params: float) -> Loss:
     >>> get_loss("huber_hinge", h=0.25).smoothness > 2.0
     True
     """
-    if name in _LOSS_FAMILIES:
-        return _LOSS_FAMILIES[name](**params)
+    if name == "huber_hinge":
+        return huber_hinge(**params)
     if name not in _FIXED:
-        raise ValueError(f"unknown loss {name!r}; choose from {sorted([*_FIXED, *_LOSS_FAMILIES])}")
+        raise ValueError(f"unknown loss {name!r}; choose from {sorted([*_FIXED, 'huber_hinge'])}")
     if params:
         raise ValueError(f"the loss {name!r} has no parameters")
     return _FIXED[name]
@@ -307,7 +276,7 @@ _REFINEMENTS = 40
 
 
 @lru_cache(maxsize=4096)  # Fits with the same public numbers need the same values.
-def softmax_diameter(n_classes: int, largest_score: float, *, margin_offset: float = 0.0) -> float:
+def softmax_diameter(n_classes: int, largest_score: float) -> float:
     """Half the diameter of the gradients of the multinomial logistic loss.
 
     Parameters
@@ -316,8 +285,6 @@ def softmax_diameter(n_classes: int, largest_score: float, *, margin_offset: flo
         At least 2.
     largest_score : float
         Frobenius norm of the coefficients times the norm of a row.
-    margin_offset : float, default=0.0
-        Subtracted from the score of a record's own class, at most 100.
 
     Returns
     -------
@@ -336,8 +303,8 @@ def softmax_diameter(n_classes: int, largest_score: float, *, margin_offset: flo
     (0.8165, 1.22)
     """
     if largest_score <= 0.0:
-        return _largest_gradient(n_classes, 0.0, margin_offset) * FAR_UP
-    squares, products = _candidates(n_classes, margin_offset)
+        return _largest_gradient(n_classes, 0.0) * FAR_UP
+    squares, products = _candidates(n_classes)
 
     def square(beta: float) -> float:
         return float(np.max(squares + 2.0 * beta * products)) + (beta * largest_score) ** 2
@@ -346,15 +313,15 @@ def softmax_diameter(n_classes: int, largest_score: float, *, margin_offset: flo
     # is returned. Every beta gives a bound, and this one is nearly the best.
     bounds = 1e-2 / (1.0 + largest_score), 2.0 / (1.0 + largest_score)
     beta = float(minimize_scalar(square, bounds=bounds, method="bounded").x)
-    ball = math.sqrt(_ceiling(beta, n_classes, margin_offset) + (beta * largest_score) ** 2)
-    return min(_largest_gradient(n_classes, largest_score, margin_offset), ball) * FAR_UP
+    ball = math.sqrt(_ceiling(beta, n_classes) + (beta * largest_score) ** 2)
+    return min(_largest_gradient(n_classes, largest_score), ball) * FAR_UP
 
 
-def _largest_gradient(n_classes: int, largest_score: float, margin_offset: float) -> float:
+def _largest_gradient(n_classes: int, largest_score: float) -> float:
     """Bound the norm of the gradient of a row of norm one: the radius of the ball around zero."""
     others = n_classes - 1
     rise = math.sqrt(n_classes / others if largest_score <= 2.0 else 2.0) * largest_score
-    slope = 1.0 / (1.0 + math.exp(-rise - margin_offset) / others)
+    slope = 1.0 / (1.0 + math.exp(-rise) / others)
     # Two bounds on the sum of squared shares of the other classes, whose ratios are at most
     # exp(sqrt(2) score).
     alone = 1.0 / (1.0 + (others - 1) * math.exp(-math.sqrt(2.0) * largest_score))
@@ -375,26 +342,26 @@ def _shares(n_classes: int, ratio: FloatArray) -> tuple[FloatArray, FloatArray]:
 
 
 @lru_cache(maxsize=64)
-def _candidates(n_classes: int, margin_offset: float) -> tuple[FloatArray, FloatArray]:
+def _candidates(n_classes: int) -> tuple[FloatArray, FloatArray]:
     """Return squared norms of gradients and their negative inner products with the scores."""
     top = 12.0 + math.log(n_classes)
-    logit = margin_offset + np.linspace(-6.0, top, 91)[:, None]
+    logit = np.linspace(-6.0, top, 91)[:, None]
     squares, entropy = _shares(n_classes, np.linspace(0.0, top, 61)[None, :])
     pi = expit(logit)
-    return pi**2 * (1.0 + squares), pi * (margin_offset - logit + entropy)
+    return pi**2 * (1.0 + squares), pi * (entropy - logit)
 
 
-def _ceiling(beta: float, n_classes: int, margin_offset: float) -> float:
+def _ceiling(beta: float, n_classes: int) -> float:
     """Bound ``|g|^2 - 2 beta <g, z>`` over all scores ``z``; ``g`` is softmax minus one-hot."""
     top = 12.0 + math.log(n_classes)
-    logit = np.concatenate([[-np.inf], margin_offset + np.linspace(-6.0, top, 25), [np.inf]])
+    logit = np.concatenate([[-np.inf], np.linspace(-6.0, top, 25), [np.inf]])
     ratio = np.append(np.linspace(0.0, top, 17), np.inf)
     low, near = (grid.ravel() for grid in np.meshgrid(logit[:-1], ratio[:-1]))
     high, far = (grid.ravel() for grid in np.meshgrid(logit[1:], ratio[1:]))
     cells, best, upper = _Cells(low, high, near, far), -math.inf, math.inf
     for _ in range(_REFINEMENTS):
-        bounds, by_ratio = _bounds(beta, n_classes, margin_offset, cells)
-        best = max(best, float(np.max(_values(beta, n_classes, margin_offset, *cells.middle()))))
+        bounds, by_ratio = _bounds(beta, n_classes, cells)
+        best = max(best, float(np.max(_values(beta, n_classes, *cells.middle()))))
         keep = bounds > best + _SLACK
         if not keep.any():
             # All cells that were dropped, now or before, have bounds below this number.
@@ -431,18 +398,14 @@ class _Cells(NamedTuple):
         )
 
 
-def _values(
-    beta: float, n_classes: int, margin_offset: float, logit: FloatArray, ratio: FloatArray
-) -> FloatArray:
+def _values(beta: float, n_classes: int, logit: FloatArray, ratio: FloatArray) -> FloatArray:
     """Return the values of the function that `_ceiling` maximises."""
     squares, entropy = _shares(n_classes, ratio)
     pi = expit(logit)
-    return np.asarray(pi**2 * (1.0 + squares) + 2.0 * beta * pi * (margin_offset + entropy - logit))
+    return np.asarray(pi**2 * (1.0 + squares) + 2.0 * beta * pi * (entropy - logit))
 
 
-def _bounds(
-    beta: float, n_classes: int, margin_offset: float, cells: _Cells
-) -> tuple[FloatArray, NDArray[np.bool_]]:
+def _bounds(beta: float, n_classes: int, cells: _Cells) -> tuple[FloatArray, NDArray[np.bool_]]:
     """Bound the function that `_ceiling` maximises, in cells; return whether to halve their ratios.
 
     Two bounds hold, one by monotonicity and one by slopes; the smaller one is returned.
@@ -450,11 +413,10 @@ def _bounds(
     # The sum of squares increases with the ratio and the entropy decreases; pi (b - logit pi)
     # increases up to its peak.
     squares, entropy = _shares(n_classes, cells.near)
-    pulled = margin_offset + entropy
-    peak = pulled - 1.0 - np.real(wrightomega(pulled - 1.0))
+    peak = entropy - 1.0 - np.real(wrightomega(entropy - 1.0))
     at = np.clip(peak, cells.low, cells.high)
     top, most = expit(cells.high), 1.0 + _shares(n_classes, cells.far)[0]
-    monotone = top**2 * most + 2.0 * beta * expit(at) * (pulled - at)
+    monotone = top**2 * most + 2.0 * beta * expit(at) * (entropy - at)
     # From the corner of both lower ends, the value increases at most as fast as its partial
     # derivatives allow.
     others = n_classes - 2
@@ -462,9 +424,10 @@ def _bounds(
     gap = (1.0 - np.exp(-cells.far)) / (1.0 + others * np.exp(-cells.far))
     steep = np.where(share < 0.5, 0.25, share * (1.0 - share))
     of_ratio = 2.0 * top * steep * np.maximum(top * gap - beta * cells.near, 0.0)
-    of_logit = 0.5 * (top * (1.0 + squares) + beta * (pulled - cells.low - 1.0 - np.exp(cells.low)))
+    at_low = entropy - cells.low - 1.0 - np.exp(cells.low)
+    of_logit = 0.5 * (top * (1.0 + squares) + beta * at_low)
     with np.errstate(invalid="ignore"):
         of_ratio = np.where(of_ratio > 0.0, of_ratio * (cells.far - cells.near), 0.0)
         of_logit = np.where(of_logit > 0.0, of_logit * (cells.high - cells.low), 0.0)
-        corner = _values(beta, n_classes, margin_offset, cells.low, cells.near)
+        corner = _values(beta, n_classes, cells.low, cells.near)
     return np.fmin(monotone, corner + of_ratio + of_logit), of_ratio > of_logit

@@ -632,9 +632,6 @@ class SoftmaxObjective(OverRows):
         Positive.
     linear : ndarray of shape (K * D,) or None, default=None
         Coefficients of the linear term.
-    margin_offset : float, default=0.0
-        Subtracted from the score of a record's own class, so that a record of a smaller margin
-        still has a gradient; not negative.
 
     Examples
     --------
@@ -652,14 +649,12 @@ class SoftmaxObjective(OverRows):
     weights: FloatArray
     ridge: float
     linear: FloatArray | None = None
-    margin_offset: float = 0.0
 
     def __post_init__(self) -> None:
         n = self.rows.shape[0]
         if self.targets.shape != (n,) or self.weights.shape != (n,):
             raise ValueError("targets and weights must have one entry per row")
         checked_size("n_classes", self.n_classes, least=2)
-        require("at least 0 and finite", margin_offset=self.margin_offset)
         check_terms(self.ridge, self.linear, self.size)
 
     @property
@@ -675,9 +670,8 @@ class SoftmaxObjective(OverRows):
 
     @property
     def initial_gap(self) -> float:
-        """``sum(c) log(1 + (K - 1) exp(margin_offset)) + ||linear||^2 / (2 ridge)``."""
-        at_zero = self.margin_offset + math.log(math.exp(-self.margin_offset) + self.n_classes - 1)
-        total = float(self.weights.sum()) * at_zero
+        """``sum(c) log(K) + ||linear||^2 / (2 ridge)``."""
+        total = float(self.weights.sum()) * math.log(self.n_classes)
         return total * FAR_UP + depth(self.linear, self.ridge)
 
     def value_and_gradient(self, w: FloatArray) -> tuple[float, FloatArray]:
@@ -748,7 +742,7 @@ class SoftmaxObjective(OverRows):
         def errors(logits: FloatArray, lo: int, hi: int) -> FloatArray:
             nonlocal total
             own = np.arange(hi - lo), self.targets[lo:hi]
-            self._centre_scores(logits, lo, hi)
+            logits -= logits.max(axis=1, keepdims=True)
             if valued:
                 losses = np.log(np.exp(logits).sum(axis=1)) - logits[own]
                 total += float(self.weights[lo:hi] @ losses)
@@ -761,21 +755,15 @@ class SoftmaxObjective(OverRows):
             gradient = self.rows.fused_adjoint(self._matrix(w), errors)
             return finish(total, gradient.T.ravel(), w, self.ridge, self.linear)
 
-    def _centre_scores(self, logits: FloatArray, lo: int, hi: int) -> None:
-        """Subtract the margin offset from own scores; then shift the largest scores to zero."""
-        if self.margin_offset:
-            logits[np.arange(hi - lo), self.targets[lo:hi]] -= self.margin_offset
-        logits -= logits.max(axis=1, keepdims=True)
-
     def _probabilities(self, w: FloatArray) -> FloatArray:
-        """Return the softmax of the shifted scores of all records."""
+        """Return the softmax of the scores of all records."""
         logits = self.rows.margins(self._matrix(w))
-        self._centre_scores(logits, 0, len(logits))
+        logits -= logits.max(axis=1, keepdims=True)
         _to_softmax(logits)
         return logits
 
 
 def _to_softmax(logits: FloatArray) -> None:
-    """Overwrite centred scores by their softmax."""
+    """Overwrite scores, of which the largest of a record is zero, by their softmax."""
     np.exp(logits, out=logits)
     logits /= logits.sum(axis=1, keepdims=True)

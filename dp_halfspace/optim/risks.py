@@ -657,8 +657,6 @@ class SoftmaxRisk(Risk):
         Bound on the Euclidean norm of a row, constant column included.
     block_rows : int
         Rows that are summed at a time, see :func:`~dp_halfspace.rows.blocks.block_size`.
-    margin_offset : float
-        Subtracted from the score of a record's own class, from 0 to 100.
     max_weight : float
         Largest public class weight.
     """
@@ -668,7 +666,6 @@ class SoftmaxRisk(Risk):
     n_classes: int
     row_norm: float
     block_rows: int
-    margin_offset: float = 0.0
     max_weight: float = 1.0
 
     robust: ClassVar[bool] = False
@@ -682,11 +679,6 @@ class SoftmaxRisk(Risk):
     def n_blocks(self) -> int:
         """Number of vectors of coefficients, one for each class."""
         return self.n_classes
-
-    @property
-    def loss_of_zeros(self) -> float:
-        """Largest mean loss of coefficients that are all zero."""
-        return self.max_weight * math.log1p((self.n_classes - 1) * math.exp(self.margin_offset))
 
     @property
     def gradient_change(self) -> float:
@@ -721,26 +713,23 @@ class SoftmaxRisk(Risk):
 
     def radius(self, ridge: float) -> float:
         """Bound the Frobenius norm of the minimiser: ``stability.md``, section 4."""
-        peak = float(lambertw((self.n_classes - 1) * math.exp(self.margin_offset - 1.0)).real)
+        peak = float(lambertw((self.n_classes - 1) * math.exp(-1.0)).real)
         return math.sqrt(self.max_weight * peak / ridge) * FAR_UP
 
     def sensitivity(self, ridge: float) -> float:
         """Bound the Frobenius distance of neighbouring minimisers: ``stability.md``, Theorem 5."""
         largest_margin = self.row_norm * self.radius(ridge)
-        slope = softmax_diameter(self.n_classes, largest_margin, margin_offset=self.margin_offset)
+        slope = softmax_diameter(self.n_classes, largest_margin)
         width = 2.0 * self.max_weight * self.row_norm * slope
         return width / (ridge * self.n_samples) * FAR_UP
 
     def slope_bounds(self, radius: float) -> SlopeBounds:
         """Bound the slopes of a record and their rounding errors: ``certificate.md``, section 2."""
-        # The subtraction of the margin offset adds one rounding error.
-        shifting = (
-            0.5 * (self.row_norm * radius + self.margin_offset) if self.margin_offset else 0.0
-        )
+        del radius
         return SlopeBounds(
             self.max_weight * self.lipschitz,
             self.max_weight * self.smoothness,
-            self.max_weight * (2.0 * self.n_classes + 24.0 + shifting),
+            self.max_weight * (2.0 * self.n_classes + 24.0),
         )
 
     def noise_cost(self, variance: float) -> float:
@@ -750,15 +739,8 @@ class SoftmaxRisk(Risk):
     def objective(self, rows: Design, classes: NDArray[np.intp], task: Task) -> SoftmaxObjective:
         """Return the objective of all classes together; it needs no radius."""
         total = self.total(task.ridge)
-        return SoftmaxObjective(
-            rows,
-            classes,
-            self.n_classes,
-            task.weights[classes],
-            total,
-            task.linear,
-            self.margin_offset,
-        )
+        weights = task.weights[classes]
+        return SoftmaxObjective(rows, classes, self.n_classes, weights, total, task.linear)
 
 
 def empirical_risk(  # noqa: PLR0917 - the sizes of a problem, in the order of every risk
@@ -779,9 +761,8 @@ def empirical_risk(  # noqa: PLR0917 - the sizes of a problem, in the order of e
     Parameters
     ----------
     loss : Loss
-        Smooth margin loss. A logistic loss, shifted or not, with three classes or more and
-        neither tilt nor adversary means the multinomial model; everything else sets each class
-        apart from the rest.
+        Smooth margin loss. The logistic loss, with three classes or more and neither tilt nor
+        adversary, means the multinomial model; everything else sets each class apart from the rest.
     n_samples, n_columns, n_classes : int
         Sizes; the constant column counts.
     row_norm, block_rows, max_weight, min_weight, tilt, adversary
@@ -808,11 +789,8 @@ def empirical_risk(  # noqa: PLR0917 - the sizes of a problem, in the order of e
             "the radius of the adversary must be smaller than the bound on the norm of a row: "
             "otherwise every coefficient that is moved is 0, whatever the data"
         )
-    is_logistic = loss.name in ("logistic", "shifted_logistic")
-    if n_classes > 2 and is_logistic and not tilt and adversary is None:
-        return SoftmaxRisk(
-            n_samples, n_columns, n_classes, row_norm, block_rows, loss.margin_offset, max_weight
-        )
+    if n_classes > 2 and loss.name == "logistic" and not tilt and adversary is None:
+        return SoftmaxRisk(n_samples, n_columns, n_classes, row_norm, block_rows, max_weight)
     return MarginRisk(
         loss, n_samples, n_columns, n_classes, row_norm, block_rows,
         max_weight, tilt, adversary, min_weight,

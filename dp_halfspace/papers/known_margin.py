@@ -33,7 +33,7 @@ from dp_halfspace._rounding import DOWN, FAR_UP
 from dp_halfspace._sklearn_compat import single_blas_thread
 from dp_halfspace.data.record_weights import Weights
 from dp_halfspace.optim.certificate import gradient_error
-from dp_halfspace.papers.training import WIDE_COLUMNS, Algorithm, LinearTraining, Problem
+from dp_halfspace.papers.training import Algorithm, LinearTraining, Problem
 from dp_halfspace.privacy.accounting import calibrate
 from dp_halfspace.privacy.budget import Budget
 from dp_halfspace.privacy.events import Event, Repeated, SampledGaussian
@@ -206,21 +206,12 @@ def descend(rows: Rows, slopes: Slopes, plan: Descent, permit: Permit) -> FloatA
     return np.atleast_2d((total / n_averaged).T)
 
 
+# Value of the constant column of the published algorithms, for rows of norm one.
+_CONSTANT = 0.2
 # Share of the margin below which a record has a nonzero gradient, as published.
 _ASKED = 0.96
 # Most records: the number of steps is their square.
 MOST_RECORDS = 3000
-
-
-def _row_constant(n_samples: int, n_columns: int, n_classes: int, mu: float) -> float:
-    """Return the value of the constant column of the published algorithms, for rows of norm one."""
-    if n_columns <= WIDE_COLUMNS:
-        return 0.2
-    if n_classes > 2:
-        return 0.1
-    # The ratio of curvature to noise in each direction, for at most 1000 directions.
-    strength = max(n_samples / min(n_columns, 1000) * mu / 2.0, 1e-12)
-    return min(max(0.06 / math.sqrt(strength), 0.1), 0.5)
 
 
 @dataclass(frozen=True, slots=True)
@@ -316,12 +307,11 @@ def _step_mu(n_records: int, n_steps: int, epsilon: float, delta: float) -> floa
     def events(mu: float) -> list[Event]:
         return [Repeated(SampledGaussian(n_records, mu), n_steps)]
 
-    # Many steps together are nearly Gaussian, which gives a guess to start the search from.
+    # Many steps together are nearly Gaussian, which gives a guess to search below.
     whole = Budget.of(epsilon, delta).mu
     guess = min(math.sqrt(math.log1p(whole * whole * n_records**2 / n_steps)), LARGEST_SAMPLED_MU)
     high = min(1.1 * guess, LARGEST_SAMPLED_MU)
-    rough = calibrate(events, epsilon, delta, lower=0.0, upper=high, rtol=0.3)
-    return calibrate(events, epsilon, delta, lower=rough, upper=high, rtol=1e-2)
+    return calibrate(events, epsilon, delta, lower=0.0, upper=high, rtol=1e-3)
 
 
 # Half width of the parabola that replaces the corner of the hinge.
@@ -599,5 +589,5 @@ def plan_known_margin(
             steps = margin_steps(*shape, n_outputs, mu=mu, margin=kept, tail_fraction=tail)
         algorithm = plan_descent(steps, **problem.sizes(linear_map), n_outputs=n_outputs, mu=mu)
         margin_offset = steps.margin_offset
-    constant = problem.constant(_row_constant(*shape, n_classes, mu))
+    constant = problem.constant(_CONSTANT)
     return LinearTraining(problem, solver, algorithm, margin, margin_offset, constant, linear_map)

@@ -67,9 +67,6 @@ _MISS = 0.1
 # distribution, at little cost.
 _SHAPE = 2.0
 
-# Failure probability in the penalty for the dimension. It has no effect on the selection:
-# docs/proofs/selection.md, section 6.
-_POPULATION_BETA = 0.05
 # Largest number of margins to choose from: a plan is made for each, and shares the budget.
 _MOST_MARGINS = 1000
 
@@ -197,11 +194,8 @@ def plan_selection(
 
 
 def _penalty(problem: Problem, n_columns: int) -> float:
-    """Bound the errors on fresh records beyond those in training: Wang et al. (2025), (3)."""
-    capacity = n_columns * math.log(2 * problem.facts.n_privacy_units) + math.log(
-        4.0 / _POPULATION_BETA
-    )
-    return 2.5 * capacity
+    """Return the penalty for the dimension: Wang et al. (2025), (3), without its constant term."""
+    return 2.5 * n_columns * math.log(2 * problem.facts.n_privacy_units)
 
 
 def _score_bound(problem: Problem, *, population: bool) -> float:

@@ -16,7 +16,6 @@ from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import brentq
 
 from dp_halfspace._rounding import FAR_UP, UP
 from dp_halfspace.data.record_weights import Weights
@@ -355,16 +354,8 @@ def _calibrate_term(
     while accounting.delta(events(0.0, output), epsilon) > _MOST_OF_DELTA * delta:
         output /= 2.0
 
-    def excess(value: float) -> float:
-        return math.log(max(accounting.delta(events(value, output), epsilon), 1e-320) / delta)
-
-    # The root is only an upper limit that shortens the bisection; `calibrate` verifies its result.
-    upper = ceiling
-    if excess(ceiling) > 0.0:
-        guess = brentq(excess, 0.0, ceiling, xtol=1e-9 * ceiling, rtol=1e-9) * (1.0 - 4e-9)
-        upper = guess if excess(guess) <= 0.0 else ceiling
     mu = accounting.calibrate(
-        lambda value: events(value, output), epsilon, delta, lower=0.0, upper=upper, rtol=1e-8
+        lambda value: events(value, output), epsilon, delta, lower=0.0, upper=ceiling, rtol=1e-8
     )
     return mu, output
 

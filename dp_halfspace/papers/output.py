@@ -91,7 +91,7 @@ def bias_cost(risk: MarginRisk | SoftmaxRisk, ridge: float, *, norm_guess: float
     because a regulariser cannot cost more than a good model saves.
     """
     plain = ridge * norm_guess**2 / 2
-    if not risk.robust:
+    if isinstance(risk, SoftmaxRisk) or not risk.robust:
         return plain
     plain *= risk.n_released / risk.n_columns
     return plain / (1.0 + plain / (_SAVED * risk.loss_of_zeros))

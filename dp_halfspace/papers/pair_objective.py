@@ -238,8 +238,8 @@ def _sum_softplus(targets: _Cells, sources: _Cells, sign: float) -> FloatArray:
         slopes = np.full(places.size, -beyond)
         for block in _blocks(near):
             x = sign * (places[:, None] - ((seen.centres[block] - centre) + seen.places[block]))
-            values += softplus(x, 0.0) @ weights[block]
-            slopes += softplus_slope(x, 0.0) @ weights[block]
+            values += softplus(x) @ weights[block]
+            slopes += softplus_slope(x) @ weights[block]
         return np.column_stack([values, slopes])
 
     return _evaluate(targets, NODES, sums)
@@ -286,7 +286,7 @@ def logistic_curvature(positive: FloatArray, negative: FloatArray) -> PairProduc
             total = np.zeros((places.size, columns.shape[1]))
             for block in _blocks(seen.near(centre)):
                 x = places[:, None] - ((seen.centres[block] - centre) + seen.places[block])
-                total += softplus_curvature(x, 0.0) @ seen.weights[block]
+                total += softplus_curvature(x) @ seen.weights[block]
             return total
 
         return _evaluate(targets, CURVATURE_NODES, sums)

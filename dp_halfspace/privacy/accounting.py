@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 from zlib import crc32
@@ -61,10 +61,6 @@ from dp_halfspace.privacy.profiles import (
     step_up,
 )
 
-# Each pair is a tail probability whose loss counts as infinite, and the logarithm of the smallest
-# delta for which this is negligible. For a smaller delta the calculation is repeated with the next
-# pair.
-_INFINITE_TAILS = ((1e-45, math.log(1e-31)), (1e-120, math.log(1e-106)), (1e-305, -math.inf))
 # Largest number of Gaussian terms of a sum that is evaluated exactly.
 _MAX_EXACT_TERMS = 64
 # Largest product of the numbers of terms and atoms of such a sum.
@@ -73,58 +69,53 @@ _MAX_VALUES = 2**18
 _NEGLIGIBLE_CHANGE = 1e-6
 # Number of groups in which many different events are composed.
 _GROUPS = 32
-# Atoms at both ends that contribute less than this share of a delta are moved to a larger loss
-# instead of being evaluated.
-_MOVED_SHARE = 2.0**-46
-# Number of neighbouring atoms that are moved together.
-_ATOMS_PER_BLOCK = 64
 
 
 @lru_cache(maxsize=32)
-def total_pld(counts: Counted, tail: float) -> PLD:
+def total_pld(counts: Counted) -> PLD:
     """Return the distribution of the sum of the losses of events that are not Gaussian.
 
     Many different events are composed in groups. An additional event changes one group only, so
     that the others are found in the cache.
     """
     if len(counts) <= _GROUPS:
-        return _group_pld(counts, tail, CELLS)
+        return _group_pld(counts, CELLS)
     groups: dict[int, list[tuple[Event, int]]] = {}
     for event, count in counts:
         groups.setdefault(crc32(repr(event).encode()) % _GROUPS, []).append((event, count))
     cells = CELLS // 4
-    return compose([_group_pld(tuple(g), tail, cells) for _, g in sorted(groups.items())], cells)
+    return compose([_group_pld(tuple(g), cells) for _, g in sorted(groups.items())], cells)
 
 
 @lru_cache(maxsize=128)
-def _group_pld(counts: Counted, tail: float, cells: int) -> PLD:
+def _group_pld(counts: Counted, cells: int) -> PLD:
     """Return the distribution of the sum of the losses of few events."""
-    return compose([_repeated_pld(event, count, tail, cells) for event, count in counts], cells)
+    return compose([_repeated_pld(event, count, cells) for event, count in counts], cells)
 
 
 @lru_cache(maxsize=64)
-def _repeated_pld(event: Event, count: int, tail: float, cells: int) -> PLD:
+def _repeated_pld(event: Event, count: int, cells: int) -> PLD:
     """Return the distribution of the total loss of a repeated event, cached for compositions."""
     if not isinstance(event, SampledGaussian):
-        return _pld(event, tail, cells).repeat(count)
-    finest = cells_of_sampled(event.n_records, raise_underflow(event.mu), tail) if count > 1 else 0
+        return _pld(event, cells).repeat(count)
+    finest = cells_of_sampled(event.n_records, raise_underflow(event.mu)) if count > 1 else 0
     finest = max(finest, cells)
-    return _pld(event, tail, finest).repeat(count, finest)
+    return _pld(event, finest).repeat(count, finest)
 
 
-def _pld(event: Event, tail: float, cells: int) -> PLD:
+def _pld(event: Event, cells: int) -> PLD:
     """Return the discretised loss of one event."""
     if isinstance(event, Pure):
-        return randomised_response_pld(raise_underflow(event.epsilon), tail)
+        return randomised_response_pld(raise_underflow(event.epsilon))
     if isinstance(event, Exponential):
-        return bounded_range_pld(raise_underflow(event.epsilon), tail)
+        return bounded_range_pld(raise_underflow(event.epsilon))
     if isinstance(event, SampledGaussian):
-        return sampled_gaussian_pld(event.n_records, raise_underflow(event.mu), tail, cells)
+        return sampled_gaussian_pld(event.n_records, raise_underflow(event.mu), cells)
     if isinstance(event, Either):
-        return either_pld(raise_underflow(event.epsilon), raise_underflow(event.mu), tail, cells)
+        return either_pld(raise_underflow(event.epsilon), raise_underflow(event.mu), cells)
     terms, atoms = contract(event)
     pairwise = isinstance(event, ObjectivePerturbation) and event.pairwise
-    return envelope(terms, atoms, tail, pairwise=pairwise, cells=cells)
+    return envelope(terms, atoms, pairwise=pairwise, cells=cells)
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,16 +128,15 @@ class ProfileBound:
 
     def log_delta(self, epsilon: float) -> float:
         """Return the logarithm of an upper bound of the smallest delta at `epsilon`."""
-        losses, mass, cut = self.loss.losses, self.loss.mass, self.loss.cut
+        losses, mass = self.loss.losses, self.loss.mass
         first = float(self.loss.first)
         last = first + len(mass) - 1.0
         furthest = self.loss.step * max(abs(first), abs(last)) + max(s for _, s, _ in self.terms)
         slack = EPSILON_SLACK * abs(epsilon) + (EPSILON_SLACK + self.loss.error) * furthest
         threshold = epsilon - slack
-        if len(mass) > 16 * _ATOMS_PER_BLOCK:
-            losses, mass, cut = self._drop_negligible(losses, mass, cut, threshold)
+        kernel = self._log_kernel(threshold - losses)
         with np.errstate(divide="ignore"):
-            logs = np.append(np.log(mass) + self._log_kernel(threshold - losses), np.log(cut))
+            logs = np.append(np.log(mass) + kernel, np.log(self.loss.cut))
         top = float(logs.max())
         if top == -math.inf:
             return top
@@ -161,25 +151,6 @@ class ProfileBound:
         for weight, shift, mu in self.terms:
             np.logaddexp(total, math.log(weight) + kernel(mu, remaining - shift), out=total)
         return total
-
-    def _drop_negligible(
-        self, losses: FloatArray, mass: FloatArray, cut: float, threshold: float
-    ) -> tuple[FloatArray, FloatArray, float]:
-        """Move atoms at both ends to larger losses if they contribute a negligible amount."""
-        starts = np.arange(0, len(mass), _ATOMS_PER_BLOCK)
-        blocks = np.add.reduceat(mass, starts)
-        kernel = np.exp(np.minimum(self._log_kernel(threshold - losses[starts]), 600.0))
-        nothing = _MOVED_SHARE * float(blocks @ kernel)
-        below = np.append(0.0, np.cumsum(blocks)[:-1])
-        above = np.cumsum(blocks[::-1])[::-1]
-        low = int(starts[np.flatnonzero(below * kernel <= nothing)[-1]])
-        far = np.flatnonzero(above <= nothing)
-        high = len(mass) if self.pairwise or not len(far) else int(starts[far[0]])
-        if low >= high:
-            return losses, mass, cut
-        kept = mass[low:high].copy()
-        kept[0] += mass[:low].sum()
-        return losses[low:high], kept, cut + float(mass[high:].sum())
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,40 +180,29 @@ class _Composition:
 
         Any bound whose logarithm is at most `enough` may be returned.
         """
-        if epsilon == math.inf:
-            return -math.inf
-        value = 0.0
-        for tail, smallest in _INFINITE_TAILS:
-            value = min(value, self.log_delta_above(epsilon, tail, enough))
-            if value >= smallest or value <= enough:
-                break
-        return value
-
-    def log_delta_above(self, epsilon: float, tail: float, enough: float = -math.inf) -> float:
-        """Return `log_delta` with one tail probability; it is useful for a delta far above it."""
-        if self.pure is not None and epsilon >= self.pure:
+        if epsilon == math.inf or (self.pure is not None and epsilon >= self.pure):
             return -math.inf
         if self.beyond is not None and epsilon >= self.beyond[0]:
-            return self.beyond[1].log_delta_above(epsilon, tail, enough)
+            return self.beyond[1].log_delta(epsilon, enough)
         value = 0.0
         if self.unsampled is not None:
-            value = self.unsampled.log_delta_above(epsilon, tail, enough)
+            value = self.unsampled.log_delta(epsilon, enough)
             if value <= enough:
                 return value
-        exact = self._exact(tail)
+        exact = self._exact()
         value = min(value, 0.0 if exact is None else exact.log_delta(epsilon))
         if not self.sums or value <= enough or (exact and self._is_exact(exact, epsilon, value)):
             return value
         # The second bound discretises all losses except those of the Gaussian events.
         others = tuple(sorted((*self.discretised, *self.sums), key=repr))
-        total = ProfileBound(total_pld(others, tail), ((1.0, 0.0, self.mu),), self.pairwise)
+        total = ProfileBound(total_pld(others), ((1.0, 0.0, self.mu),), self.pairwise)
         return min(value, total.log_delta(epsilon))
 
-    def _exact(self, tail: float) -> ProfileBound | None:
+    def _exact(self) -> ProfileBound | None:
         """Return the bound with Gaussian terms multiplied out, None if they are too many."""
         if self.terms is None:
             return None
-        loss = total_pld(self.discretised, tail)
+        loss = total_pld(self.discretised)
         if self.sums and len(self.terms) * len(loss.mass) > _MAX_VALUES:
             return None
         return ProfileBound(loss, self.terms, self.pairwise)
@@ -402,10 +362,9 @@ def epsilon(events: Iterable[Event], delta: float) -> float:
     if delta == 0.0:
         return ceiling
     log_delta = math.log(delta)
-    tail = next(tail for tail, smallest in _INFINITE_TAILS if log_delta >= smallest)
 
     def excess(value: float) -> float:
-        return composition.log_delta_above(value, tail) - log_delta
+        return composition.log_delta(value) - log_delta
 
     if excess(0.0) <= 0.0:
         return 0.0
@@ -416,10 +375,6 @@ def epsilon(events: Iterable[Event], delta: float) -> float:
             return ceiling
     found = root(excess, 0.0 if high == 1.0 else 0.5 * high, high)
     return min(step_up(found, excess), ceiling)
-
-
-# Relative width from which on an interval is halved without bracketing the root first.
-_ROUGH = 1e-3
 
 
 def calibrate(
@@ -443,7 +398,7 @@ def calibrate(
     lower, upper : float
         Finite interval to search.
     rtol : float, default=1e-10
-        Relative width at which the bisection stops.
+        Relative width at which the search stops.
 
     Returns
     -------
@@ -469,22 +424,27 @@ def calibrate(
     if not (math.isfinite(lower) and math.isfinite(upper) and lower <= upper):
         raise ValueError(f"lower <= upper must be finite, got {lower!r} and {upper!r}")
 
-    cost = _Monotone(
-        lambda value: _smallest_delta(tuple(make_events(value)), epsilon, delta), delta
-    )
-    if not cost.fits(lower):
+    def cost(value: float) -> float:
+        return _smallest_delta(tuple(make_events(value)), epsilon, delta)
+
+    if cost(lower) > delta:
         raise BudgetError(
             f"no value between {lower!r} and {upper!r} stays within "
             f"epsilon={epsilon!r}, delta={delta!r}"
         )
-    if cost.fits(upper):
+    if cost(upper) <= delta:
         return upper
-    # After the root is bracketed, two thirds of the evaluations follow from others; a rough answer
-    # takes fewer evaluations than the bracket.
-    if rtol < _ROUGH:
-        cost.narrow(lower, upper, rtol)
-    found = halve(cost.fits_or_follows, lower, upper, rtol)
-    return found if cost.fits(found) else halve(cost.fits, lower, upper, rtol)
+    if delta == 0.0:
+        return halve(lambda value: cost(value) == 0.0, lower, upper, rtol)
+
+    def log_cost(value: float) -> float:
+        return math.log(max(cost(value), 5e-324))
+
+    found = root(log_cost, lower, upper, math.log(delta), rtol=max(rtol, 1e-15))
+    # The root may be on the costly side, and only what fits is returned.
+    while found > lower and cost(found) > delta:
+        found = max(found - rtol * abs(found), lower)
+    return found
 
 
 def halve(fits: Callable[[float], bool], safe: float, costly: float, rtol: float) -> float:
@@ -499,44 +459,6 @@ def halve(fits: Callable[[float], bool], safe: float, costly: float, rtol: float
         else:
             costly = middle
     return safe
-
-
-@dataclass(slots=True)
-class _Monotone:
-    """A delta that increases with a parameter, and all values that were computed so far."""
-
-    delta_of: Callable[[float], float]
-    wanted: float
-    known: dict[float, float] = field(default_factory=dict)
-
-    def fits(self, value: float) -> bool:
-        """Return whether the delta at a value of the parameter is at most the wanted one."""
-        if value not in self.known:
-            self.known[value] = self.delta_of(value)
-        return self.known[value] <= self.wanted
-
-    def fits_or_follows(self, value: float) -> bool:
-        """Return the same as `fits`, inferred from known values of other parameters if possible."""
-        for other, found in self.known.items():
-            is_costlier = other >= value
-            if is_costlier == (found <= self.wanted):
-                return is_costlier
-        return self.fits(value)
-
-    def narrow(self, lower: float, upper: float, rtol: float) -> None:
-        """Compute the delta on both sides of the wanted one, close to it."""
-        if self.wanted == 0.0:
-            return
-        level = math.log(self.wanted)
-
-        def excess(value: float) -> float:
-            self.fits(value)
-            return math.log(max(self.known[value], 5e-324)) - level
-
-        found = root(excess, lower, upper, rtol=max(0.25 * rtol, 1e-15))
-        for side in (found * (1.0 - rtol), found * (1.0 + rtol)):
-            if lower < side < upper:
-                self.fits(side)
 
 
 @lru_cache(maxsize=256)

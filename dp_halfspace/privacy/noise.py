@@ -192,22 +192,15 @@ _DRAWS_PER_BLOCK = 8192
 _NDTRI_ERROR = 2.0**-44
 # Bound on all rounding errors of float64 from there on, larger than needed by a factor above 2.
 _FLOAT_ERROR = 2.0**-50
-# All but a 2**-17 fraction of the draws have at least this cell, and so |z| <= 4.5.
-_COMMON_CELLS = 2**46
-_COMMON_Z = 4.5
 
 
 @dataclass(frozen=True, slots=True)
 class GridNoise:
-    """Standard deviation in grid steps, exact and as a float, and the grid itself.
-
-    Draws from the common cells are certain if the sum is within ``radius`` of an integer.
-    """
+    """Standard deviation in grid steps, exact and as a float, and the grid itself."""
 
     ratio: Fraction
     spread: float
     grid: float
-    radius: float
 
 
 def check_scale(scale: float, name: str) -> float:
@@ -300,10 +293,7 @@ def noise_on_grid(sigma: Fraction, log2_grid: int) -> GridNoise:
     """Return Gaussian noise of an exact rational scale on the grid of ``2**log2_grid``."""
     grid = math.ldexp(1.0, log2_grid)
     ratio = sigma / Fraction(grid)
-    spread = float(ratio)
-    farthest = _COMMON_Z * spread
-    common_error = _error_bound(_COMMON_CELLS, farthest, farthest + 1.0, spread)
-    return GridNoise(ratio, spread, grid, 0.5 - float(common_error))
+    return GridNoise(ratio, float(ratio), grid)
 
 
 def add_noise(value: ArrayLike, noise: GridNoise, source: ByteSource) -> NDArray[np.float64]:
@@ -359,17 +349,11 @@ def _nearest_steps(
     np.bitwise_xor(bits, words << np.uint64(63), out=bits)
     total = shift + offset
     steps: NDArray[np.float64] = np.rint(total)
-    distance = np.subtract(total, steps)
-    np.abs(distance, out=distance)
-    # One bound covers all common draws; only flagged draws need an individual bound.
-    is_common = distance[distance.argmax()] < noise.radius
-    if not (is_common and cells[cells.argmin()] >= _COMMON_CELLS):
-        flagged = np.flatnonzero((distance >= noise.radius) | (cells < _COMMON_CELLS))
-        bound = _error_bound(cells[flagged], shift[flagged], total[flagged], noise.spread)
-        # The negation makes an undefined bound count as uncertain.
-        uncertain = flagged[~(distance[flagged] < 0.5 - bound)]
-        for i in uncertain.tolist():
-            steps[i] = _exact_steps(int(words[i]), float(offset[i]), noise, further(i))
+    distance = np.abs(total - steps)
+    # The negation makes an undefined bound count as uncertain.
+    is_open = ~(distance < 0.5 - _error_bound(cells, shift, total, noise.spread))
+    for i in np.flatnonzero(is_open).tolist():
+        steps[i] = _exact_steps(int(words[i]), float(offset[i]), noise, further(i))
     return steps
 
 

@@ -11,11 +11,10 @@ from __future__ import annotations
 
 import heapq
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy.fft import irfft, next_fast_len, rfft
 from scipy.special import ndtr, ndtri
 
 from dp_halfspace._rounding import EPS
@@ -27,28 +26,24 @@ from dp_halfspace.privacy.profiles import (
     log_gdp_delta,
 )
 
-# Number of cells of a discretised event; a sum has at most about four times as many.
+# Number of cells of a discretised event; a sum has at most about twice as many.
 CELLS = 4096
-# Number of standard deviations that the cells cover, unless a smaller tail is needed.
+# Largest mass at the upper end of a loss that each operation may count as an infinite loss. A much
+# smaller delta is not computed beside such losses.
+TAIL = 1e-45
+# Number of standard deviations that the cells cover, unless the tail of a loss is not cut.
 _USUAL_WIDTH = 14.0
 # Largest mass at the lower end of a sum that is moved up. Hardly any of it gets above a threshold.
 _LOW = 2.0**-70
-# Convolutions of at most this many terms are summed directly.
-_DIRECT = 64
 # Larger Gaussian losses are treated as no guarantee.
 _LARGEST_LOSS = 1e6
 # If the tail of a loss is not cut, its lattice covers all but this mass.
 _LEAST_COVERED = 1e-305
-# Bound on the mass that such a loss has beyond the lattice; it counts as an infinite loss.
+# Bound on the mass that such a loss has beyond the lattice, and on the mass that underflows in a
+# sum of losses; it counts as an infinite loss.
 _NEGLECTED = 1e-302
 # A sum whose masses have a larger relative error is treated as no guarantee.
 _TOO_INEXACT = 0.5
-# Largest number of tilts of a convolution.
-_MAX_TILTS = 64
-# Number of standard deviations from one tilt to the next.
-_STRIDE = 6.0
-# Error of a convolution by Fourier transforms, relative to the norms of its factors.
-_FOURIER = 2.0**-44
 # A Gaussian loss that is narrower than this many cells is replaced by a wider one, which dominates.
 _NARROWEST = 16.0
 # A step on a sampled record with a larger mu is treated as no guarantee; it would not change what
@@ -69,18 +64,18 @@ _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(8)
 class PLD:
     """Distribution of a privacy loss on the lattice ``step * (first + j)``.
 
-    The distribution is that under the first of two neighbouring data sets. `tail` is the mass that
-    each operation may cut from the upper end; with 0 nothing is cut. `cut` is the mass that was
-    cut, whose loss counts as infinite. `error` bounds the relative rounding error of `mass`, and
-    the error of the places relative to the largest one.
+    The distribution is that under the first of two neighbouring data sets. `cut` is the mass that
+    was cut, whose loss counts as infinite. `error` bounds the relative rounding error of `mass`,
+    and the error of the places relative to the largest one. `tail` is the mass that each operation
+    may cut from the upper end; with 0 nothing is cut.
     """
 
     step: float
     first: int
     mass: FloatArray
-    tail: float
     cut: float = 0.0
     error: float = 0.0
+    tail: float = TAIL
 
     @property
     def losses(self) -> FloatArray:
@@ -95,14 +90,16 @@ class PLD:
         return self.step * (len(self.mass) - 1)
 
     def plus(self, other: PLD, cells: int = CELLS) -> PLD:
-        """Return the sum of two independent losses, on at most about ``4 * cells`` cells."""
-        step = _common_step(self, other, 4 * cells)
+        """Return the sum of two independent losses, on at most about ``2 * cells`` cells."""
+        step = _common_step(self, other, 2 * cells)
         a, b = self._on_lattice(step), other._on_lattice(step)
         if a.error + b.error > _TOO_INEXACT:
-            return PLD(1.0, 0, np.ones(1), 0.0, cut=1.0)
-        mass, error = _convolution(a.mass, b.mass)
-        total = PLD(step, a.first + b.first, mass, min(a.tail, b.tail), a.cut + b.cut)
-        return replace(total, error=a.error + b.error + error)._trim_tails()
+            return PLD(1.0, 0, np.ones(1), cut=1.0)
+        # Sums of positive products keep their relative accuracy; what underflows is neglected.
+        mass, tail = np.convolve(a.mass, b.mass), min(a.tail, b.tail)
+        error = a.error + b.error + (min(len(a.mass), len(b.mass)) + 4) * 2.0 * EPS
+        cut = a.cut + b.cut + _NEGLECTED
+        return PLD(step, a.first + b.first, mass, cut, error, tail)._trim_tails()
 
     def repeat(self, count: int, cells: int = CELLS) -> PLD:
         """Return the sum of `count` independent losses of this kind, by repeated squaring."""
@@ -145,17 +142,17 @@ def compose(parts: Sequence[PLD], cells: int = CELLS) -> PLD:
         _, place, narrow = heapq.heappop(heap)
         total = narrow.plus(heap[0][2], cells)
         heapq.heapreplace(heap, (total.width, place, total))
-    return heap[0][2] if heap else PLD(1.0, 0, np.ones(1), 0.0)
+    return heap[0][2] if heap else PLD(1.0, 0, np.ones(1))
 
 
-def randomised_response_pld(epsilon: float, tail: float) -> PLD:
+def randomised_response_pld(epsilon: float) -> PLD:
     """Return the loss of randomised response, the worst `epsilon`-DP mechanism."""
     truth = 1.0 / (1.0 + math.exp(-epsilon))
     lie = math.exp(-epsilon) * truth
-    return PLD(epsilon, -1, np.array([lie, 0.0, truth]), tail, error=2.0**-48)._trim_tails()
+    return PLD(epsilon, -1, np.array([lie, 0.0, truth]), error=2.0**-48)._trim_tails()
 
 
-def bounded_range_pld(epsilon: float, tail: float) -> PLD:
+def bounded_range_pld(epsilon: float) -> PLD:
     """Return the loss of the worst exponential mechanism, with its profile interpolated on a grid.
 
     The worst profile is linear in sqrt(exp(epsilon)). So all atoms have the same mass under the
@@ -166,18 +163,18 @@ def bounded_range_pld(epsilon: float, tail: float) -> PLD:
     mass = np.exp(0.5 * step * np.arange(-2 * half, 1)) * (2.0 * math.tanh(0.25 * step))
     mass[[0, -1]] *= 0.5
     error = 2.0**-48 * (1.0 + epsilon)
-    return PLD(step, -half, mass / -math.expm1(-epsilon), tail, error=error)._trim_tails()
+    return PLD(step, -half, mass / -math.expm1(-epsilon), error=error)._trim_tails()
 
 
-def sampled_gaussian_pld(n_records: int, mu: float, tail: float, cells: int = CELLS) -> PLD:
+def sampled_gaussian_pld(n_records: int, mu: float, cells: int = CELLS) -> PLD:
     """Return the loss of a Gaussian release about one secret record of many.
 
     Above 0 it is that of ``(1 - q) N(0, 1) + q N(mu, 1)`` from N(0, 1), with ``q = 1 / n_records``;
     below 0 it is that of the reverse order. The mass of every cell is split between its ends.
     """
-    top = _largest_sampled_loss(n_records, mu, tail)
+    top = _largest_sampled_loss(n_records, mu)
     if math.isinf(top):
-        return PLD(1.0, 0, np.ones(1), tail, cut=1.0)
+        return PLD(1.0, 0, np.ones(1), cut=1.0)
     rate, step = 1.0 / n_records, top / cells
     # Outcomes at which the loss is a multiple of the step.
     places = np.log1p(np.expm1(step * np.arange(cells + 1)) / rate) / mu + 0.5 * mu
@@ -197,52 +194,51 @@ def sampled_gaussian_pld(n_records: int, mu: float, tail: float, cells: int = CE
     last = float(places[-1])
     cut = (1.0 - rate) * float(ndtr(-last)) + rate * float(ndtr(mu - last))
     odds = np.exp(-step * np.arange(cells + 1))
-    upper = _upper_part(PLD(step, 0, mass, tail, cut), 1.0 + odds)
+    upper = _upper_part(PLD(step, 0, mass, cut), 1.0 + odds)
     return _both_sides(replace(upper, error=_SAMPLED_ERROR), odds)
 
 
-def _largest_sampled_loss(n_records: int, mu: float, tail: float) -> float:
-    """Return the loss of such a release that only the `tail` exceeds; infinity for a large mu."""
+def _largest_sampled_loss(n_records: int, mu: float) -> float:
+    """Return the loss of such a release that only `TAIL` exceeds; infinity for a large mu."""
     if mu > LARGEST_SAMPLED_MU:
         return math.inf
-    deviations = -float(ndtri(max(tail or _LEAST_COVERED, 2.3e-308)))
-    return math.log1p(math.expm1(mu * (0.5 * mu + deviations)) / n_records)
+    return math.log1p(math.expm1(mu * (0.5 * mu - float(ndtri(TAIL)))) / n_records)
 
 
-def cells_of_sampled(n_records: int, mu: float, tail: float) -> int:
+def cells_of_sampled(n_records: int, mu: float) -> int:
     """Return the number of cells on which many such releases are composed.
 
     Most losses are about one over the number of records. A loss that is smaller than a cell is
     split between 0 and a cell, which adds to the variance of every release.
     """
-    top = _largest_sampled_loss(n_records, mu, tail)
+    top = _largest_sampled_loss(n_records, mu)
     if math.isinf(top):
         return CELLS
     wanted = math.ceil(math.log2(max(top * n_records * _CELLS_OF_A_RECORD / CELLS, 1.0)))
     return int(CELLS * 2 ** min(wanted, _MOST_HALVINGS))
 
 
-def either_pld(epsilon: float, mu: float, tail: float, cells: int) -> PLD:
+def either_pld(epsilon: float, mu: float, cells: int) -> PLD:
     """Return the loss of the larger of two profiles: an exponential mechanism, and a Gaussian one.
 
     It is the loss of the first up to the place where the profiles cross, and that of the second
     beyond; the remaining mass is at that place. The bound of the range is a multiple of the step.
     """
     if mu == 0.0:
-        return bounded_range_pld(epsilon, tail)
+        return bounded_range_pld(epsilon)
     epsilon = max(epsilon, LEAST_PARAMETER)
-    deviations = -float(ndtri(max(tail or _LEAST_COVERED, 2.3e-308)))
+    deviations = -float(ndtri(TAIL))
     top = max(epsilon, mu * (0.5 * mu + deviations))
     if top > _LARGEST_LOSS:
-        return PLD(1.0, 0, np.ones(1), tail, cut=1.0)
-    step = top / (cells * max(1.0, deviations / _USUAL_WIDTH) ** 2)
+        return PLD(1.0, 0, np.ones(1), cut=1.0)
+    step = top / cells
     step = epsilon / math.ceil(epsilon / step) if epsilon >= step else step
     mu = max(mu, _NARROWEST * step)
     last = math.ceil(max(epsilon, mu * (0.5 * mu + deviations)) / step) + 1
     ones = np.ones(1)
     mass = _gaussian_masses((ones, 0.0 * ones, mu * ones), step, 0, last)
     cut = float(ndtr(0.5 * mu - last * step / mu))
-    upper = PLD(step, 0, mass, tail, cut)
+    upper = PLD(step, 0, mass, cut)
     losses, odds = upper.losses, np.exp(-upper.losses)
     upper = _upper_part(upper, 1.0 + odds)
     mass = upper.mass
@@ -263,17 +259,16 @@ def either_pld(epsilon: float, mu: float, tail: float, cells: int) -> PLD:
 def envelope(
     terms: Sequence[Term],
     atoms: Sequence[tuple[float, float]],
-    tail: float,
     *,
     pairwise: bool,
     cells: int = CELLS,
 ) -> PLD:
     """Return the loss whose profile is the convex envelope of a sum of shifted Gaussian profiles.
 
-    The sum is over all pairs of a term (weight, shift, mu) and an atom (weight, shift). `tail` is
-    the mass that may count as an infinite loss; `cells` is the number of cells of the lattice on
-    either side of 0 if the tail is not very small. A `pairwise` sum bounds only expectations of
-    convex functions of the loss: the result has the upper part of the mass, and no tail is cut.
+    The sum is over all pairs of a term (weight, shift, mu) and an atom (weight, shift). `cells` is
+    the number of cells of the lattice on either side of 0, more if no tail is cut. A `pairwise` sum
+    bounds only expectations of convex functions of the loss: the result has the upper part of the
+    mass, and no tail is cut.
     """
     weight, shift, mu = np.array(terms).T
     factor, place = np.array(atoms).T
@@ -283,10 +278,11 @@ def envelope(
     )
     whole = float(weight.sum() * factor.sum())
     # Number of standard deviations beyond which all terms together have less mass than the tail.
-    deviations = -float(ndtri(min(0.25, max((tail or _LEAST_COVERED) / whole, 2.3e-308))))
+    tail = _LEAST_COVERED if pairwise else TAIL
+    deviations = -float(ndtri(min(0.25, max(tail / whole, 2.3e-308))))
     top = float((shift + mu * (0.5 * mu + deviations)).max() + place.max())
     if top == 0.0 or top > _LARGEST_LOSS:
-        return PLD(1.0, 0, np.ones(1), tail, cut=float(top > 0.0))
+        return PLD(1.0, 0, np.ones(1), cut=float(top > 0.0))
     # Nothing below `lowest` is needed, because the mass at or above it is at least 1; this holds
     # for 0 in any case.
     certain = weight[mu == 0.0].sum() >= 1.0 and not place.any()
@@ -311,10 +307,10 @@ def envelope(
     total = total[low - first - begin :]
     if pairwise:
         # The mass beyond the lattice, and mass that underflows, are covered by `_NEGLECTED`.
-        return _upper_part(PLD(step, low, total, 0.0, _NEGLECTED), np.ones(len(total)))
+        return _upper_part(PLD(step, low, total, _NEGLECTED, tail=0.0), np.ones(len(total)))
     cut = min(1.0, float(beyond[mu > 0.0].sum() * factor.sum()))
     odds = np.exp(-step * (low + np.arange(len(total))))
-    return _both_sides(_upper_part(PLD(step, low, total, tail, cut), 1.0 + odds), odds)
+    return _both_sides(_upper_part(PLD(step, low, total, cut), 1.0 + odds), odds)
 
 
 def _both_sides(upper: PLD, odds: FloatArray) -> PLD:
@@ -383,74 +379,3 @@ def _common_step(a: PLD, b: PLD, most: int) -> float:
     if a.step == b.step and step >= finest:
         return step
     return step * 2.0 ** math.ceil(math.log2(finest / step)) if finest else min(a.step, b.step)
-
-
-def _convolution(a: FloatArray, b: FloatArray) -> tuple[FloatArray, float]:
-    """Return an upper bound of a convolution of positive numbers, and its relative error.
-
-    The error of a fast Fourier transform is about 1e-15 of the largest entry of the result.
-    Therefore both factors are multiplied by exp(theta j) for several theta (tilts), each of which
-    makes other entries of the result the largest. Every entry is computed with the tilt that gives
-    it the least error, and raised by this error.
-    """
-    if min(len(a), len(b)) <= _DIRECT:
-        return np.convolve(a, b), (min(len(a), len(b)) + 4) * 2.0 * EPS
-    size = len(a) + len(b) - 1
-    length = next_fast_len(size, real=True)
-    with np.errstate(divide="ignore"):
-        logs = np.log(a), np.log(b)
-    least, result, steepest = np.full(size, np.inf), np.zeros(size), 0.0
-    for tilt in _tilts(logs, size):
-        product = irfft(rfft(tilt.a, length) * rfft(tilt.b, length), length)[:size]
-        error = _FOURIER * math.sqrt(float(tilt.a @ tilt.a) * float(tilt.b @ tilt.b))
-        back = tilt.scale - tilt.theta * np.arange(size)
-        better = math.log(error) + back < least
-        least[better] = math.log(error) + back[better]
-        raised = np.maximum(product[better], 0.0) + error
-        result[better] = raised * np.exp(np.minimum(back[better], 700.0))
-        steepest = max(steepest, abs(tilt.theta))
-    return result, 8.0 * EPS * (750.0 + steepest * size)
-
-
-@dataclass(frozen=True, slots=True)
-class _Tilt:
-    """Two sequences times exp(theta j), scaled to maximum 1, and mean and spread of their sum."""
-
-    theta: float
-    a: FloatArray
-    b: FloatArray
-    scale: float
-    mean: float
-    spread: float
-
-
-def _tilt_by(logs: Sequence[FloatArray], theta: float) -> _Tilt:
-    """Tilt two sequences that are given by their logarithms."""
-    scale, mean, variance, tilted = 0.0, 0.0, 1.0, []
-    for log in logs:
-        places = np.arange(len(log))
-        exponent = log + theta * places
-        peak = float(exponent.max())
-        weight = np.exp(exponent - peak)
-        centre = float(weight @ places / weight.sum())
-        tilted.append(weight)
-        scale, mean = scale + peak, mean + centre
-        variance += float(weight @ (places - centre) ** 2 / weight.sum())
-    return _Tilt(theta, tilted[0], tilted[1], scale, mean, math.sqrt(variance))
-
-
-def _tilts(logs: Sequence[FloatArray], size: int) -> Iterator[_Tilt]:
-    """Yield tilts that move the mean of the sum from its lower to its upper end."""
-    last = _tilt_by(logs, 0.0)
-    yield last
-    yield _tilt_by(logs, -_STRIDE / last.spread)
-    stride = _STRIDE / last.spread
-    for _ in range(_MAX_TILTS):
-        if last.mean + 4.0 * last.spread >= size - 1:
-            return
-        following = _tilt_by(logs, last.theta + stride)
-        if following.mean > last.mean + 1.5 * _STRIDE * max(last.spread, following.spread):
-            stride *= 0.5  # This tilt would leave a gap after the last one.
-        else:
-            yield following
-            last, stride = following, _STRIDE / following.spread

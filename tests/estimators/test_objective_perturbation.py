@@ -74,5 +74,5 @@ def test_probabilities_are_the_logistic_function_of_the_score(delta):
     np.testing.assert_allclose(np.log(p / (1 - p)), model.decision_function(X), rtol=1e-9)
     for part in (p < np.median(p), p >= np.median(p)):
         assert p[part].mean() == pytest.approx(y[part].mean(), abs=0.03)
-    shifted = ObjectivePerturbationClassifier(loss="shifted_logistic")
-    assert not hasattr(shifted, "predict_proba")
+    hinge = ObjectivePerturbationClassifier(loss="huber_hinge")
+    assert not hasattr(hinge, "predict_proba")

@@ -21,10 +21,10 @@ from tests.conftest import overlapping, separated
 from tests.support import augmented, exact, public, together
 
 Output, Objective = OutputPerturbationClassifier, ObjectivePerturbationClassifier
-CLIPPED = {Output: {}, Objective: {"rows": "clipped", "margin_offset": 2.0}}
+CLIPPED = {Output: {}, Objective: {"rows": "clipped"}}
 LOSSES = {
     Output: ["logistic", "huber_hinge", "squared_hinge", "squared"],
-    Objective: ["logistic", "shifted_logistic", "huber_hinge"],
+    Objective: ["logistic", "huber_hinge"],
 }
 OPTIONS = {"ftol": 1e-16, "gtol": 1e-11, "maxiter": 10000, "maxcor": 50}
 
@@ -48,12 +48,10 @@ def table():
     return overlapping([1.0, 0.5, 0.3, 1.0])
 
 
-def minimiser(Z, y, loss, alpha, margin_offset=2.0):
+def minimiser(Z, y, loss, alpha):
     """Minimum of the stated objective by scipy."""
     signs = np.where(y == 1, 1.0, -1.0)
-    record = get_loss(
-        loss, **({"margin_offset": margin_offset} if loss == "shifted_logistic" else {})
-    )
+    record = get_loss(loss)
 
     def objective(w):
         margins = signs * (Z @ w)
@@ -81,8 +79,8 @@ def test_infinite_epsilon_is_the_minimiser_on_rows_that_are_not_centred(table, l
     X, y = table
     Z = augmented(X, 0.5)
     Z /= np.linalg.norm(Z, axis=1, keepdims=True)
-    expected = minimiser(Z, y, loss, 0.01, 3.0)
-    model = exact(Objective, X, y, loss=loss, alpha=0.01, margin_offset=3.0, preconditioner=False)
+    expected = minimiser(Z, y, loss, 0.01)
+    model = exact(Objective, X, y, loss=loss, alpha=0.01, preconditioner=False)
     found = np.append(model.coef_[0], model.intercept_ / 0.5)
     np.testing.assert_allclose(found, expected, atol=1e-6)
 
@@ -114,19 +112,19 @@ def test_infinite_epsilon_hinge_is_near_the_support_vector_machine():
     assert np.linalg.norm(together(model) - twin.coef_) <= 0.01 * public(model)["sensitivity"]
 
 
-def test_infinite_epsilon_with_several_classes_and_a_shift():
+def test_infinite_epsilon_with_several_classes():
     X, y = separated(300, 4, 3, seed=4)
     own = np.eye(3)[y]
     Z = augmented(X, 1.0)
 
     def objective(w):
-        scores = Z @ w.reshape(3, 5).T - 2.5 * own
+        scores = Z @ w.reshape(3, 5).T
         gradient = (softmax(scores, axis=1) - own).T @ Z / 300
         value = -log_softmax(scores, axis=1)[np.arange(300), y].mean()
         return value + 0.005 * w @ w, gradient.ravel() + 0.01 * w
 
     found = minimize(objective, np.zeros(15), jac=True, method="L-BFGS-B", options=OPTIONS).x
-    options = {"loss": "shifted_logistic", "margin_offset": 2.5, "rows": "clipped"}
+    options = {"rows": "clipped"}
     model = exact(Objective, X, y, alpha=0.01, **options)
     np.testing.assert_allclose(together(model), found.reshape(3, 5), atol=1e-6)
 
@@ -232,7 +230,7 @@ def test_probabilities_are_those_of_the_logistic_model(table, kind):
     np.testing.assert_allclose(binary.predict_proba(X), np.column_stack([1 - ones, ones]))
     many = exact(kind, X, np.arange(len(y)) % 4, **params)
     np.testing.assert_allclose(many.predict_proba(X), softmax(many.decision_function(X), axis=1))
-    assert not hasattr(Objective(loss="shifted_logistic"), "predict_proba")
+    assert not hasattr(Objective(loss="huber_hinge"), "predict_proba")
     assert not hasattr(Output(loss="hinge"), "predict_proba")
 
 

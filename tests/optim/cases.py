@@ -12,13 +12,10 @@ from dp_halfspace.optim.losses import (
     SQUARED,
     SQUARED_HINGE,
     huber_hinge,
-    shifted_logistic,
 )
 
 LOSSES = [
     LOGISTIC,
-    shifted_logistic(2.0),
-    shifted_logistic(-1.0),
     huber_hinge(0.5),
     huber_hinge(0.05),
     huber_hinge(1.0),
@@ -105,7 +102,6 @@ def exact_slope(loss, t):
     """Derivative of a smooth loss at an mpmath number."""
     functions = {
         "logistic": lambda: -1 / (1 + mpmath.exp(t)),
-        "shifted_logistic": lambda: -1 / (1 + mpmath.exp(t - loss.value.keywords["margin_offset"])),
         "squared_hinge": lambda: -2 * max(1 - t, 0),
         "squared": lambda: -2 * (1 - t),
     }
@@ -118,8 +114,8 @@ def exact_slope(loss, t):
 
 def exact_value(loss, t):
     """Value of a smooth loss at an mpmath number."""
-    if "logistic" in loss.name:
-        return mpmath.log1p(mpmath.exp(loss.value.keywords["margin_offset"] - t))
+    if loss.name == "logistic":
+        return mpmath.log1p(mpmath.exp(-t))
     if "squared" in loss.name:
         return (1 - t if loss.name == "squared" else max(1 - t, mpmath.mpf(0))) ** 2
     knot, width = (mpmath.mpf(loss.value.keywords[k]) for k in ("knot", "width"))
@@ -169,7 +165,6 @@ def exact_softmax_gradient(J, Z, w):
         for row, target, weight in zip(Z, J.targets, J.weights, strict=True):
             z = [_to_mpf(v) for v in row]
             logits = [mpmath.exp(mpmath.fdot(z, v)) for v in W]
-            logits[target] *= mpmath.exp(-J.margin_offset)
             total = mpmath.fsum(logits)
             for j, logit in enumerate(logits):
                 p = float(weight) * (logit / total - int(j == target))
@@ -205,8 +200,8 @@ def adversarial_rows(n=300, d=6, seed=0):
 
 def wide_slope(loss, t):
     """Derivative of a smooth loss in extended precision, written anew."""
-    if "logistic" in loss.name:
-        return -1 / (1 + np.exp(np.minimum(t - loss.value.keywords["margin_offset"], 11000)))
+    if loss.name == "logistic":
+        return -1 / (1 + np.exp(np.minimum(t, 11000)))
     if loss.name == "squared":
         return -2 * (1 - t)
     if loss.name == "squared_hinge":

@@ -301,7 +301,7 @@ def test_the_better_candidate_is_chosen(kind):
 def test_population_scores_add_a_public_penalty():
     training, population = plan_for("gaussian"), plan_for("gaussian", population=True)
     assert training.penalties == (0.0, 0.0)
-    expected = 2.5 * (5 * math.log(600) + math.log(4 / 0.05))
+    expected = 2.5 * 5 * math.log(600)
     assert population.penalties == (expected, expected)
     assert population.events == training.events
     rigged = replace(population, penalties=(0.0, 1e6))

@@ -14,7 +14,7 @@ from tests.papers.pair_cases import RANGES, scores
 def products(positive, negative, seed=0):
     rng = np.random.default_rng(seed)
     v, u = rng.normal(size=(len(positive), 3)), rng.normal(size=(len(negative), 3))
-    matrix = softplus_curvature(positive[:, None] - negative, 0.0)
+    matrix = softplus_curvature(positive[:, None] - negative)
     size = np.sqrt((matrix**2).sum())
     found = logistic_curvature(positive, negative)(v, u)
     gaps = found[0] - matrix @ u, found[1] - matrix.T @ v

@@ -135,7 +135,7 @@ def test_lebesgue_constants_of_the_proof():
 def test_sums_of_coefficients_of_the_proof():
     """Slopes as functions of the place of a source, at targets all over the near cells."""
     targets = np.linspace(-45, 45, 9001)
-    slopes = softplus_slope(targets[:, None] - chebyshev_points(NODES), 0.0)
+    slopes = softplus_slope(targets[:, None] - chebyshev_points(NODES))
     coefficients = np.abs(slopes @ chebyshev_transform(NODES).T).sum(axis=1)
     assert 1.0 <= coefficients.max() <= pairs._COEFFICIENTS
     transform = np.abs(chebyshev_transform(NODES))

@@ -196,15 +196,6 @@ def test_error_bound_counts_the_rounding_of_the_sum():
     assert 2.0**-8 < worst <= 0.5
 
 
-def test_bound_of_common_draws_covers_them():
-    cells = 2.0 ** np.arange(46, 63)
-    for spread in (2.0**-108, 1.0, 2.0**20.5, 2.0**36.9):
-        shift = spread * ndtri((cells + 0.5) * 2.0**-64)
-        own = noise._error_bound(cells, shift, np.abs(shift) + 0.5, spread)
-        far = noise._COMMON_Z * spread
-        assert np.all(own <= noise._error_bound(noise._COMMON_CELLS, far, far + 1.0, spread))
-
-
 def ndtri_excess(function):
     """Return the largest error over ``2**-44 (1 + |z|)``, tails to ``2**-65``."""
     rng = np.random.default_rng(0)

@@ -50,8 +50,8 @@ def margin(loss=LOGISTIC, tilt=0.0, adversary=None):
     return make
 
 
-def softmax(margin_offset=0.0):
-    return lambda rows: SoftmaxObjective(rows, TARGETS, K, WEIGHTS, 0.3, LINEAR, margin_offset)
+def softmax(rows):
+    return SoftmaxObjective(rows, TARGETS, K, WEIGHTS, 0.3, LINEAR)
 
 
 def pairs(loss):
@@ -66,8 +66,7 @@ def objectives():
             for tilt in (0.0, 0.5, 50.0):
                 if loss.monotone or adversary is None:
                     yield f"{loss_id(loss)}-{name}-{tilt}", margin(loss, tilt, adversary)
-    for margin_offset in (0.0, 2.0):
-        yield f"softmax-{margin_offset}", softmax(margin_offset)
+    yield "softmax", softmax
     for loss in PAIR_LOSSES:
         yield f"pairs-{loss_id(loss)}", pairs(loss)
 
@@ -225,7 +224,6 @@ BAD = [
     (SoftmaxObjective, SOFTMAX, "weights", WEIGHTS[1:]),
     (SoftmaxObjective, SOFTMAX, "n_classes", 1),
     (SoftmaxObjective, SOFTMAX, "linear", np.ones(D)),
-    (SoftmaxObjective, SOFTMAX, "margin_offset", -1.0),
     (PairwiseObjective, PAIRS, "loss", LOSSES[-1]),
     *((PairwiseObjective, PAIRS, "positive", bad) for bad in (SIGNS, np.array([True]))),
     (PairwiseObjective, PAIRS, "ridge", 0.0),

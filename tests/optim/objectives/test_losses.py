@@ -20,7 +20,6 @@ from dp_halfspace.optim.losses import (
     LOGISTIC,
     SQUARED_HINGE,
     huber_hinge,
-    shifted_logistic,
 )
 from tests.optim.cases import LOSSES, exact_slope, loss_id
 
@@ -53,8 +52,8 @@ def test_constants_are_rounded_up(width):
     """As real numbers they are at least what they bound."""
     assert Fraction(huber_hinge(width).smoothness) * Fraction(2.0 * width) >= 1
     with mpmath.workdps(40):
-        peak = mpmath.lambertw(mpmath.exp(mpmath.mpf(width) - 1))
-        assert shifted_logistic(width).self_bound >= peak
+        assert LOGISTIC.self_bound >= mpmath.lambertw(mpmath.exp(-1))
+        assert LOGISTIC.at_zero >= mpmath.log(2)
 
 
 @each_loss
@@ -140,18 +139,18 @@ def test_extremes_are_finite_or_truly_beyond(loss):
     assert not np.isnan(loss.h(t)).any()
 
 
-@given(st.floats(-700, 700), st.floats(-50, 50))
-def test_softplus_against_mpmath(t, margin_offset):
-    loss = shifted_logistic(margin_offset)
+@given(st.floats(-700, 700))
+def test_softplus_against_mpmath(t):
+    loss = LOGISTIC
     with mpmath.workdps(40):
-        x = mpmath.mpf(margin_offset) - mpmath.mpf(t)
+        x = -mpmath.mpf(t)
         value = mpmath.log1p(mpmath.exp(x))
         weight = 1 / (1 + mpmath.exp(-x))
         assert abs(loss.value(t) - value) <= 1e-13 * (1 + abs(value))
         curvature = weight / (1 + mpmath.exp(x))
         assert abs(loss.second_derivative(t) - curvature) <= 1e-13 * curvature + 1e-300
     s = loss.self_bound
-    assert s * math.exp(s) == pytest.approx(math.exp(margin_offset - 1), rel=1e-10)
+    assert s * math.exp(s) == pytest.approx(math.exp(-1), rel=1e-10)
 
 
 def test_known_values():
@@ -179,7 +178,6 @@ def test_the_rounded_corner_stays_near_the_hinge():
 def test_lookup():
     assert get_loss("logistic") is LOGISTIC
     assert get_loss("huber_hinge", h=0.25) == huber_hinge(0.25)
-    assert get_loss("shifted_logistic", margin_offset=2.0) == shifted_logistic(2.0)
     for name in ("hinge", "squared", "squared_hinge"):
         assert get_loss(name).name == name
 
@@ -190,7 +188,6 @@ def test_lookup():
         (lambda: get_loss("ramp"), "unknown loss"),
         (lambda: get_loss("hinge", h=1.0), "no parameters"),
         *((lambda bad=bad: huber_hinge(bad), "h must be") for bad in (0.0, -1.0, 1.1, math.nan)),
-        (lambda: shifted_logistic(math.inf), "finite"),
         *((lambda bad=bad: LOGISTIC.slope_bound(bad), "at least 0") for bad in (-1.0, math.nan)),
     ],
 )

@@ -58,7 +58,7 @@ def bound_at(J, w, **changes):
     if isinstance(J, MarginObjective):
         risk = MarginRisk(J.loss, n, d, 2, *sizes, J.weights.max(), J.tilt, J.adversary)
     elif isinstance(J, SoftmaxObjective):
-        risk = SoftmaxRisk(n, d, J.n_classes, *sizes, J.margin_offset, J.weights.max())
+        risk = SoftmaxRisk(n, d, J.n_classes, *sizes, J.weights.max())
     else:
         risk = PairRisk(J.loss, n, d, *sizes, J.normaliser)
     linear = 0.0 if J.linear is None else float(np.linalg.norm(J.linear))
@@ -118,11 +118,10 @@ def test_bound_on_degenerate_data(case):
 
 
 @pytest.mark.parametrize("size", [0.0, 1.0, 50.0])
-@pytest.mark.parametrize("margin_offset", [0.0, 3.0])
-def test_error_of_softmax_gradients_is_below_the_bound(size, margin_offset):
+def test_error_of_softmax_gradients_is_below_the_bound(size):
     X, rng = adversarial_rows(150), np.random.default_rng(2)
     rows, targets = Rows(X, row_bound=1.0), rng.integers(0, 4, 150)
-    J = SoftmaxObjective(rows, targets, 4, np.ones(150), 0.7, margin_offset=margin_offset)
+    J = SoftmaxObjective(rows, targets, 4, np.ones(150), 0.7)
     w = size * rng.standard_normal(J.size)
     error = error_of(J.gradient(w), exact_softmax_gradient(J, X, w))
     assert error <= bound_at(J, w) <= 1e5 * error + 1e-20
@@ -261,8 +260,8 @@ def margin_theorem(risk, W):
 
 def softmax_theorem(risk, W):
     c, r, K = mpmath.mpf(risk.max_weight), mpmath.mpf(risk.row_norm), risk.n_classes
-    shifting = (r * W + risk.margin_offset) / 2 if risk.margin_offset else 0
-    return {"r": r, "S": c * mpmath.sqrt(2), "beta": c / 2, "v": c * (2 * K + 24 + shifting)}
+    del W
+    return {"r": r, "S": c * mpmath.sqrt(2), "beta": c / 2, "v": c * (2 * K + 24)}
 
 
 def pair_theorem(risk, W):
@@ -287,8 +286,7 @@ def described(n, D, b, r):
             for loss in (LOGISTIC, huber_hinge(0.25)):
                 robust = {**weighted, "tilt": tilt, "adversary": adversary}
                 yield MarginRisk(loss, n, D, 2, r, b, **robust), margin_theorem
-    for margin_offset in (0.0, 2.0):
-        yield SoftmaxRisk(n, D, 7, r, b, margin_offset, **weighted), softmax_theorem
+    yield SoftmaxRisk(n, D, 7, r, b, **weighted), softmax_theorem
     for loss in PAIR_LOSSES:
         yield PairRisk(loss, n, D, r, b, 7.0), pair_theorem
 
@@ -338,7 +336,6 @@ RISKS = {
     "tilt": margin_risk(LOGISTIC, tilt=2.0),
     "adversary": margin_risk(LOGISTIC, adversary=Adversary(0.1, "inf", 10)),
     "softmax": softmax_risk(),
-    "shifted softmax": softmax_risk(margin_offset=3.0),
     "pairs": pair_risk(LOGISTIC),
     "squared pairs": pair_risk(SQUARED),
 }

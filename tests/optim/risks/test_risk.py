@@ -9,7 +9,7 @@ import pytest
 
 from dp_halfspace.exceptions import CertificateError
 from dp_halfspace.optim import SoftmaxRisk, empirical_risk, minimisers
-from dp_halfspace.optim.losses import HINGE, LOGISTIC, SQUARED_HINGE, huber_hinge, shifted_logistic
+from dp_halfspace.optim.losses import HINGE, LOGISTIC, SQUARED_HINGE, huber_hinge
 from dp_halfspace.optim.objectives import Adversary
 from dp_halfspace.optim.risks import RIDGE_FLOOR, Risk, Task
 from dp_halfspace.rows.rows import clipped_rows
@@ -32,8 +32,7 @@ def risks(n=1000, d=6):
         for loss in (*SMOOTH, HINGE):
             for k in (2, 5):
                 yield f"{name}-{loss.name}-{k}", margin_risk(loss, n, d, k, **rest)
-    for margin_offset in (0.0, 2.0):
-        yield f"softmax-{margin_offset}", softmax_risk(n, d, 4, margin_offset=margin_offset)
+    yield "softmax", softmax_risk(n, d, 4)
     for loss in SMOOTH:
         yield f"pairs-{loss.name}", pair_risk(loss, n, d)
 
@@ -87,8 +86,7 @@ def test_kinds():
     """Which loss means which model: a tilt or an adversary sets each class apart."""
     sizes = (10, 2, 3, 1.0, 10)
     assert isinstance(empirical_risk(LOGISTIC, *sizes), SoftmaxRisk)
-    shifted = empirical_risk(shifted_logistic(2.0), *sizes, max_weight=3.0)
-    assert shifted == SoftmaxRisk(*sizes, 2.0, 3.0)
+    assert empirical_risk(LOGISTIC, *sizes, max_weight=3.0) == SoftmaxRisk(*sizes, 3.0)
     moving = {"adversary": Adversary(0.1, 2, 2)}
     for loss, rest in ((LOGISTIC, {"tilt": 1.0}), (LOGISTIC, moving), (HINGE, {})):
         risk = empirical_risk(loss, *sizes, **rest)
