@@ -46,7 +46,9 @@ def recalibrated(walk: Walk, centring: Centring, total: float, class_weights: Fl
     common = walk.common_variance(total * curvature * moment).sum() / total
     found = np.array([gradient[size] / constant, gradient[:size] @ point[:size] - common])
     deviations = walk.last_deviation / total * np.array([1.0 / constant, norm])
-    found *= np.maximum(1.0 - np.square(deviations / np.where(found, found, 1.0)), 0.0)
+    # A single number is worth a correction if its square is more than twice its variance.
+    hidden = 2.0 * np.square(deviations)
+    found *= np.maximum(1.0 - hidden / np.maximum(np.square(found), hidden), 0.0)
     scores = math.sqrt(variance) * NODES
     # Slopes of records of the second and of the first class, as clipped in the steps.
     second = np.minimum(expit(-intercept - scores), clip_of(2)) * class_weights[1]
