@@ -168,7 +168,7 @@ def of_row_factor(rng):
 
 
 def of_first_length(rng):
-    n_columns = int(rng.choice([2, linear.WIDEST + 1]))
+    n_columns = int(rng.choice([2, moment.WIDEST + 1]))
     constant = float(rng.uniform(0.2, 5.0))
     shape = linear.Shape(3, n_columns, 2, unit=1.0, constant=constant)
     data = SimpleNamespace(

@@ -33,6 +33,7 @@ from dp_halfspace.engine.moment import (
     CONSTANT,
     DIRECTIONS,
     LARGEST_STRETCH,
+    WIDEST,
     Centring,
     centring_of,
     moment_noise,
@@ -101,8 +102,6 @@ _LONGER = 1.2
 _SQUARE_STEPS = 2**16
 # Share of mu^2 that the second moment takes of what is left then; the steps take the rest.
 MOMENT_SHARE = 0.18
-# Rows with more columns have no second moment: it would cost more than it gains.
-WIDEST = 512
 # Constant column of rows without a second moment: the longer it is, the shorter have steps to be.
 _WIDE_CONSTANT = 0.35
 # Largest absolute value of a column in its released scale: a longer tail would shorten its row.

@@ -24,6 +24,9 @@ from dp_halfspace.rows.float32_rows import GRAM_GROUP, SINGLE_EPS
 # by which rows are divided then.
 CONSTANT = 0.5
 LENGTHENED = math.hypot(1.0, CONSTANT)
+# Rows with more columns have no second moment: it would cost more than it gains. No more columns
+# are selected from or are features.
+WIDEST = 512
 # Number of directions that whitening distinguishes: more would be those of the noise.
 DIRECTIONS = 10.0
 # A mean is shrunk as if its square had this many times the variance of its noise as prior doubt.

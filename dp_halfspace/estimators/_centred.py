@@ -27,13 +27,12 @@ from dp_halfspace.engine.linear import (
     COLUMN_CLIP,
     LENGTH_SHARE,
     MOMENT_SHARE,
-    WIDEST,
     clipped_rows_over,
     length_noise,
     length_of,
     sum_of_squares,
 )
-from dp_halfspace.engine.moment import CONSTANT, Centring, centring_of, moment_noise, packed
+from dp_halfspace.engine.moment import CONSTANT, WIDEST, Centring, centring_of, moment_noise, packed
 from dp_halfspace.engine.plan import FitPlan, Fitted, PublicFacts, WrappedPlan, for_rows_as_given
 from dp_halfspace.optim.losses import Loss
 from dp_halfspace.optim.risks import MarginRisk, SoftmaxRisk, empirical_risk

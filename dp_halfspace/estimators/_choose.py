@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
-from dp_halfspace.engine.linear import WIDEST
+from dp_halfspace.engine.moment import WIDEST
 from dp_halfspace.estimators._centred import (
     COMPONENTS,
     CentredFit,

@@ -14,7 +14,8 @@ from dp_halfspace._budget import warn_of_scales
 from dp_halfspace.data.validation import TrainingData
 from dp_halfspace.engine.counts import balancing_weights, count_noise, counts_asked
 from dp_halfspace.engine.features import scales_pay
-from dp_halfspace.engine.linear import COUNTS_SHARE, WIDEST, without_missing
+from dp_halfspace.engine.linear import COUNTS_SHARE, without_missing
+from dp_halfspace.engine.moment import WIDEST
 from dp_halfspace.engine.plan import FitPlan, Fitted, PublicFacts
 from dp_halfspace.engine.scales import (
     ColumnScalesPlan,

@@ -14,7 +14,8 @@ from dp_halfspace._memory import KEPT_BYTES, refuse_beyond_memory
 from dp_halfspace._params import public_number
 from dp_halfspace._sklearn_compat import Interval, StrOptions
 from dp_halfspace.engine.features import Features, joint_features
-from dp_halfspace.engine.linear import WIDEST, LinearFit, plan_features, plan_linear
+from dp_halfspace.engine.linear import LinearFit, plan_features, plan_linear
+from dp_halfspace.engine.moment import WIDEST
 from dp_halfspace.engine.plan import FitPlan, Fitted, PublicFacts
 from dp_halfspace.engine.scales import ColumnScales
 from dp_halfspace.estimators._choose import plan_kernel_training

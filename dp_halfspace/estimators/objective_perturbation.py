@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 from dp_halfspace._params import public_number
 from dp_halfspace._sklearn_compat import StrOptions
-from dp_halfspace.engine.linear import WIDEST
+from dp_halfspace.engine.moment import WIDEST
 from dp_halfspace.engine.plan import FitPlan, PublicFacts, refuse_projected_rows
 from dp_halfspace.estimators._centred import (
     COMPONENTS,

@@ -23,7 +23,8 @@ from dp_halfspace.data.frame import Frame, read_frame
 from dp_halfspace.data.schema import label_set, read_schema, resolved_columns, unstated_kinds
 from dp_halfspace.data.validation import TrainingData, is_chunked
 from dp_halfspace.engine.features import Features, joint_features, scales_pay
-from dp_halfspace.engine.linear import WIDEST, plan_features
+from dp_halfspace.engine.linear import plan_features
+from dp_halfspace.engine.moment import WIDEST
 from dp_halfspace.engine.plan import FitPlan, Fitted, PublicFacts
 from dp_halfspace.engine.probabilities import log_odds_of, log_probabilities_of, surety
 from dp_halfspace.engine.scales import CLIP, affordable_scales

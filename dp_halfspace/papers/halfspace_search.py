@@ -16,7 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dp_halfspace._sklearn_compat import single_blas_thread
-from dp_halfspace.papers.training import WIDE_COLUMNS, LinearTraining, Problem
+from dp_halfspace.engine.moment import WIDEST
+from dp_halfspace.papers.training import LinearTraining, Problem
 from dp_halfspace.privacy.budget import Budget
 from dp_halfspace.privacy.events import Event
 from dp_halfspace.privacy.exponential import TalliedChoice
@@ -110,7 +111,7 @@ def _default_rows(n_features: int, strength: float) -> tuple[float, int | None]:
     power = 2 ** round(math.log2(max(math.sqrt(strength), 1.0)))
     n_components = min(max(power, _WIDEST_UNPROJECTED // 2), n_features)
     # The shorter the projected rows are, the more the constant column contributes to a score.
-    return (2.0 if n_features > WIDE_COLUMNS else 1.0), n_components
+    return (2.0 if n_features > WIDEST else 1.0), n_components
 
 
 def plan_directions(

@@ -33,8 +33,6 @@ from dp_halfspace.rows.rows import Rows, normalised_rows
 if TYPE_CHECKING:
     from dp_halfspace.projection.linear import LinearMap
 
-# Rows of more columns are wide, and have another constant column.
-WIDE_COLUMNS = 512
 # Default dimension of a projection.
 _COMPONENTS = 500
 

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import math
 
+from dp_halfspace.engine.moment import WIDEST
+
 # Below this n epsilon a search among directions is more accurate than a perturbed objective.
 DIRECTIONS_PAY = 1500.0
 # Steps are taken from this n epsilon on, over the root of the number of columns. Below it their
@@ -21,8 +23,6 @@ MOST_CLASSES = 7
 SMALL_WITH_PRIOR = 3000.0
 # From this n epsilon on, over the number of classes, two selections in sequence are more accurate.
 STAGES_PAY = 1000.0
-# A selection from listed classifiers reads rows of at most this many columns.
-MOST_COLUMNS = 512
 
 
 def small_table_rule(
@@ -40,7 +40,7 @@ def small_table_rule(
     times the root of the number of columns, or below 1500 for pure DP. With a public model in the
     list and two classes the limit is 3000.
     """
-    if not 2 <= n_classes <= MOST_CLASSES or not n_features <= MOST_COLUMNS or math.isinf(epsilon):
+    if not 2 <= n_classes <= MOST_CLASSES or not n_features <= WIDEST or math.isinf(epsilon):
         return False
     limit = DIRECTIONS_PAY if delta == 0 else STEPS_PAY * math.sqrt(n_features)
     if has_prior and n_classes == 2:
