@@ -2822,6 +2822,44 @@ MUTANTS = [
         ),
     ),
     *of(
+        "engine/standard_errors.py",
+        "tests/engine/test_standard_errors.py",
+        (
+            "step_errors",
+            "by_noise *= math.sqrt(1.0 - 1.0 / len(average))",
+            "pass",
+            "test_the_noise_of_the_average_is_that_of_linear_steps",
+        ),
+        (
+            "standard_errors",
+            "centring.mean_error**2 +",
+            "",
+            "test_the_error_of_an_intercept_is_that_of_all_it_follows_from",
+        ),
+        (
+            "standard_errors",
+            "+ scale_errors[0] ** 2",
+            "",
+            "test_the_error_of_an_intercept_is_that_of_all_it_follows_from",
+        ),
+        (
+            "mean_curvatures",
+            "1.0 / np.mean(1.0 / class_weights)",
+            "1.0",
+            "test_mean_curvatures_are_those_of_the_clipped_loss",
+        ),
+    ),
+    *of(
+        "estimators/auc.py",
+        "tests/estimators/test_auc.py",
+        (
+            "PrivateAUCClassifier._plan_ranking",
+            "replace(facts, class_weights=(1.0, 1.0))",
+            "facts",
+            "test_class_weight_moves_the_threshold_and_no_direction",
+        ),
+    ),
+    *of(
         "engine/scales.py",
         "tests/engine/test_scales.py",
         (
@@ -4257,6 +4295,18 @@ MUTANTS = [
             "math.sqrt(mu * mu - mu_score * mu_score) * WIDE_DOWN",
             "mu",
             "test_the_charge_covers_the_dearest_run",
+        ),
+        (
+            "_Search.gaussian",
+            "score_sensitivity(self.n_samples)",
+            "score_sensitivity(1)",
+            "test_many_scores_pay_for_roundings_and_have_no_finer_noise_than_tells",
+        ),
+        (
+            "_Search.pure",
+            "min(_CHOICE_SHARE * run, 1.0 / (_PRECISION * self.n_samples))",
+            "_CHOICE_SHARE * run",
+            "test_many_scores_pay_for_roundings_and_have_no_finer_noise_than_tells",
         ),
     ),
     *of(

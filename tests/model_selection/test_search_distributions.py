@@ -531,6 +531,26 @@ def test_sums_of_scores_change_by_no_more_than_their_sensitivity(n):
     assert 1.0 < worst_change_of_a_sum(n) <= plan_module.score_sensitivity(n)
 
 
+@pytest.mark.parametrize("selection", ["random_stopping", "gaussian", "exponential", "pure"])
+def test_many_scores_pay_for_roundings_and_have_no_finer_noise_than_tells(selection):
+    """Sums of 2^40 numbers are rounded visibly; additive noise is a 2000th of them at least."""
+    delta = 0.0 if selection == "pure" else 1e-3
+    n, (X, y) = 2**40, records()
+    plan = plan_module.plan_search(
+        [Known(delta=delta)._plans(X, y)] * 5,
+        n_samples=n,
+        epsilon=2.0,
+        delta=delta,
+        selection=selection if delta else "random_stopping",
+        miss=0.1,
+    )
+    count = 5 if selection == "gaussian" else 1
+    assert plan.choice.sensitivity >= math.sqrt(count) * plan_module.score_sensitivity(n)
+    if selection != "exponential":
+        scale = plan.choice.sigma if delta else plan.choice.scale
+        assert scale == pytest.approx(5e-4 * n, rel=1e-3)
+
+
 def worst_change_of_scores(count, factor=1.0):
     """Scores of fixed models on neighbours: right on both, one or none of a record's two forms."""
     rng, worst = np.random.default_rng(0), 0.0
