@@ -2822,6 +2822,51 @@ MUTANTS = [
         ),
     ),
     *of(
+        "engine/linear.py",
+        "tests/engine/test_linear.py",
+        (
+            "step_release",
+            "LARGEST_STRETCH if shape.has_moment else 1.0",
+            "1.0",
+            "test_every_query_is_in_the_ball_that_roundings_are_bounded_in",
+        ),
+        (
+            "step_release",
+            "into_mapped_ball(query, point, stretch)",
+            "query",
+            "test_every_query_is_in_the_ball_that_roundings_are_bounded_in",
+        ),
+        (
+            "sum_of_squares",
+            "people.weights_for(_SQUARE_STEPS)",
+            "people.weights",
+            "test_lengths_of_people_and_of_chunks_are_exact",
+        ),
+        (
+            "moment_release",
+            "gram(*how)",
+            "gram()",
+            "tests/estimators/test_sample_weight.py"
+            "::test_a_record_of_weight_zero_says_nothing_but_its_length",
+        ),
+    ),
+    *of(
+        "estimators/_centred.py",
+        "tests/estimators/test_sample_weight.py",
+        (
+            "CentredFit._release_centring",
+            "rows.gram() if weights is None else rows.gram(weights)",
+            "rows.gram()",
+            "test_a_record_of_weight_zero_says_nothing_but_its_length",
+        ),
+        (
+            "risk_of",
+            "row_norm=UP",
+            "row_norm=1.0",
+            "tests/test_rounding.py::test_a_factor_inside_a_plan_is_used",
+        ),
+    ),
+    *of(
         "engine/standard_errors.py",
         "tests/engine/test_standard_errors.py",
         (
