@@ -1213,6 +1213,16 @@ MUTANTS = [
         ("plan_pairs", "n, d, UP,", "n, d, 1.0,", "test_pairs_are_of_rows_of_norm_one"),
     ),
     *of(
+        "papers/pairs.py",
+        "tests/audit/test_replay.py",
+        (
+            "PairFit.run",
+            "clip_scales(data.X, norm) / norm",
+            "np.full(len(data.class_indices), 1.0 / norm)",
+            "test_rows_beyond_the_stated_norm_move_a_query_no_further",
+        ),
+    ),
+    *of(
         "estimators/_ranking.py",
         "tests/test_persons.py",
         (
