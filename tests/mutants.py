@@ -2425,7 +2425,7 @@ MUTANTS = [
             "check_training_data",
             "np.repeat(label_set, 3) if hides_rows else",
             "",
-            "test_no_warning_tells_how_many_rows_people_have",
+            "test_no_warning_and_no_limit_tells_how_many_rows_people_have",
         ),
         (
             "is_missing",
@@ -2874,6 +2874,26 @@ MUTANTS = [
             "row_norm=UP",
             "row_norm=1.0",
             "tests/test_rounding.py::test_a_factor_inside_a_plan_is_used",
+        ),
+    ),
+    *of(
+        "estimators/table.py",
+        "tests/test_persons.py",
+        (
+            "PrivateTableClassifier._validate",
+            "frame.n_rows if is_counted else 1",
+            "frame.n_rows",
+            "test_no_warning_and_no_limit_tells_how_many_rows_people_have",
+        ),
+    ),
+    *of(
+        "model_selection/search.py",
+        "tests/model_selection/test_silent_runs.py",
+        (
+            "PrivateSearchCV._run_search",
+            "with drop_output():",
+            "if True:",
+            "test_values_of_a_grid_that_talk_do_not_count_runs",
         ),
     ),
     *of(
