@@ -259,6 +259,13 @@ def test_every_run_draws_randomness_of_its_own(monkeypatch):
     assert_own_randomness(monkeypatch)
 
 
+def order_of(seed):
+    """The candidates that run with a seed."""
+    RUNS.clear()
+    search(random_state=seed, **LOUD).fit(*records())
+    return [name_of(vars(run)) for run in RUNS]
+
+
 def assert_own_randomness(monkeypatch):
     X, y = records()
     seeds, streams, honest = [], [], candidates.SeededBytes
@@ -281,6 +288,9 @@ def assert_own_randomness(monkeypatch):
     RUNS.clear()
     search(**LOUD).fit(X, y)
     assert {run.random_state for run in RUNS} == {None}
+    with pytest.warns(match="random_state"):
+        orders = [order_of(seed) for seed in (*range(8), *range(8))]
+    assert orders[:8] == orders[8:]
 
 
 @pytest.mark.parametrize("shared", [lambda label: label.split()[0], lambda label: label[-1]])
