@@ -2885,6 +2885,13 @@ MUTANTS = [
             "frame.n_rows",
             "test_no_warning_and_no_limit_tells_how_many_rows_people_have",
         ),
+        (
+            "PrivateTableClassifier._selection",
+            'self.features != "auto" or facts.balances_classes',
+            'self.features != "auto"',
+            "tests/estimators/test_balanced.py"
+            "::test_no_selection_from_a_list_takes_the_place_of_a_balanced_fit",
+        ),
     ),
     *of(
         "model_selection/search.py",
@@ -2894,6 +2901,13 @@ MUTANTS = [
             "with drop_output():",
             "if True:",
             "test_values_of_a_grid_that_talk_do_not_count_runs",
+        ),
+        (
+            "PrivateSearchCV._run_search",
+            "uniform_below(len(candidates), source)",
+            "uniform_below(len(candidates))",
+            "tests/model_selection/test_search_distributions.py"
+            "::test_every_run_draws_randomness_of_its_own",
         ),
     ),
     *of(
