@@ -4107,6 +4107,16 @@ MUTANTS = [
     ),
     *of(
         "metrics/_tallies.py",
+        "tests/metrics/test_people.py",
+        (
+            "sum_losses",
+            "np.add.reduceat(values, people.starts) // people.counts",
+            "np.maximum.reduceat(values, people.starts)",
+            "test_people_of_equally_many_rows_have_the_score_of_the_rows",
+        ),
+    ),
+    *of(
+        "metrics/_tallies.py",
         "tests/metrics/test_score.py",
         (
             "_answers_in_shape",
