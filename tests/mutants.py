@@ -4106,6 +4106,16 @@ MUTANTS = [
         ("", "(2, math", "(1, math", "test_no_record_moves_more_than_is_charged_for"),
     ),
     *of(
+        "rows/rows.py",
+        "tests/rows/test_clipping.py",
+        (
+            "Rows.clip_images",
+            "* (1.0 + (len(to_final) + 12) * 2.0**-52) + error",
+            "",
+            "test_images_are_within_their_limit_in_exact_arithmetic",
+        ),
+    ),
+    *of(
         "metrics/_tallies.py",
         "tests/metrics/test_people.py",
         (
