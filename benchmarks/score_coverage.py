@@ -53,12 +53,10 @@ class Population:
 
     def counts(self, metric: str) -> Any:
         """Return the counts of all records from which those of a sample follow."""
-        is_of_scores = METRICS[metric].borders is not None
-        if not is_of_scores:
+        if not METRICS[metric].has_cells:
             cells = _tallies.Cells(len(self.classes_))
             return _tallies.count_confusions(self.outcomes(metric), self.codes, cells)
-        borders = METRICS[metric].borders(self, None)
-        cells = _tallies.Cells(len(self.classes_), borders)
+        cells = _tallies.Cells(len(self.classes_), _tallies.score_borders(self))
         return _tallies.count_scores(self.outcomes(metric), self.codes, cells)
 
 

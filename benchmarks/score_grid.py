@@ -100,6 +100,11 @@ def average_precision(shares: Any) -> Any:
     return shares[1, ::-1] @ (true / np.maximum(false + true, 1e-99)) / true[-1]
 
 
+def precision(shares: Any) -> Any:
+    """Return the share of the second class among the records predicted to be of it, 0 of none."""
+    return shares[1, 1] / np.maximum(shares[:, 1].sum(), 1e-99)
+
+
 def area(shares: Any) -> Any:
     """Return the area under the curve of cells."""
     negative, positive = shares / shares.sum(axis=1, keepdims=True)
@@ -166,7 +171,7 @@ CASES = {
         TABLES, confusion, lambda t: t.sum(axis=1).max(), "balanced_accuracy", _wrong_and_right,
         _majority,
     ),
-    "precision": Case(TWO_CLASSES, of_two_classes, lambda t: t[1, 1] / t[:, 1].sum(), "precision"),
+    "precision": Case(TWO_CLASSES, of_two_classes, precision, "precision"),
     "recall": Case(TWO_CLASSES, of_two_classes, lambda t: t[1, 1] / t[1].sum(), "recall"),
     "roc_auc": Case(SCORES, in_cells, area, "roc_auc"),
 }  # fmt: skip

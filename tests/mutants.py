@@ -1202,6 +1202,16 @@ MUTANTS = [
         ("plan_pairs", "n, d, UP,", "n, d, 1.0,", "test_pairs_are_of_rows_of_norm_one"),
     ),
     *of(
+        "papers/pairs.py",
+        "tests/audit/test_replay.py",
+        (
+            "PairFit.run",
+            "clip_scales(data.X, norm) / norm",
+            "np.full(len(data.class_indices), 1.0 / norm)",
+            "test_rows_beyond_the_stated_norm_move_a_query_no_further",
+        ),
+    ),
+    *of(
         "estimators/_ranking.py",
         "tests/test_persons.py",
         (
@@ -2386,7 +2396,7 @@ MUTANTS = [
             "check_training_data",
             "np.repeat(label_set, 3) if hides_rows else",
             "",
-            "test_no_warning_tells_how_many_rows_people_have",
+            "test_no_warning_and_no_limit_tells_how_many_rows_people_have",
         ),
         (
             "is_missing",
@@ -2812,6 +2822,123 @@ MUTANTS = [
             "np.sqrt(np.maximum(squares, 0.0)) / CLIP",
             "0.0 * squares",
             "test_the_expected_clipped_slope_of_many_classes_vanishes",
+        ),
+    ),
+    *of(
+        "engine/linear.py",
+        "tests/engine/test_linear.py",
+        (
+            "step_release",
+            "LARGEST_STRETCH if shape.has_moment else 1.0",
+            "1.0",
+            "test_every_query_is_in_the_ball_that_roundings_are_bounded_in",
+        ),
+        (
+            "step_release",
+            "into_mapped_ball(query, point, stretch)",
+            "query",
+            "test_every_query_is_in_the_ball_that_roundings_are_bounded_in",
+        ),
+        (
+            "sum_of_squares",
+            "people.weights_for(_SQUARE_STEPS)",
+            "people.weights",
+            "test_lengths_of_people_and_of_chunks_are_exact",
+        ),
+        (
+            "moment_release",
+            "gram(*how)",
+            "gram()",
+            "tests/estimators/test_sample_weight.py"
+            "::test_a_record_of_weight_zero_says_nothing_but_its_length",
+        ),
+    ),
+    *of(
+        "estimators/_centred.py",
+        "tests/estimators/test_sample_weight.py",
+        (
+            "CentredFit._release_centring",
+            "rows.gram() if weights is None else rows.gram(weights)",
+            "rows.gram()",
+            "test_a_record_of_weight_zero_says_nothing_but_its_length",
+        ),
+        (
+            "risk_of",
+            "row_norm=UP",
+            "row_norm=1.0",
+            "tests/test_rounding.py::test_a_factor_inside_a_plan_is_used",
+        ),
+    ),
+    *of(
+        "estimators/table.py",
+        "tests/test_persons.py",
+        (
+            "PrivateTableClassifier._validate",
+            "frame.n_rows if is_counted else 1",
+            "frame.n_rows",
+            "test_no_warning_and_no_limit_tells_how_many_rows_people_have",
+        ),
+        (
+            "PrivateTableClassifier._selection",
+            'self.features != "auto" or facts.balances_classes',
+            'self.features != "auto"',
+            "tests/estimators/test_balanced.py"
+            "::test_no_selection_from_a_list_takes_the_place_of_a_balanced_fit",
+        ),
+    ),
+    *of(
+        "model_selection/search.py",
+        "tests/model_selection/test_silent_runs.py",
+        (
+            "PrivateSearchCV._run_search",
+            "with drop_output():",
+            "if True:",
+            "test_values_of_a_grid_that_talk_do_not_count_runs",
+        ),
+        (
+            "PrivateSearchCV._run_search",
+            "uniform_below(len(candidates), source)",
+            "uniform_below(len(candidates))",
+            "tests/model_selection/test_search_distributions.py"
+            "::test_every_run_draws_randomness_of_its_own",
+        ),
+    ),
+    *of(
+        "engine/standard_errors.py",
+        "tests/engine/test_standard_errors.py",
+        (
+            "step_errors",
+            "by_noise *= math.sqrt(1.0 - 1.0 / len(average))",
+            "pass",
+            "test_the_noise_of_the_average_is_that_of_linear_steps",
+        ),
+        (
+            "standard_errors",
+            "centring.mean_error**2 +",
+            "",
+            "test_the_error_of_an_intercept_is_that_of_all_it_follows_from",
+        ),
+        (
+            "standard_errors",
+            "+ scale_errors[0] ** 2",
+            "",
+            "test_the_error_of_an_intercept_is_that_of_all_it_follows_from",
+        ),
+        (
+            "mean_curvatures",
+            "1.0 / np.mean(1.0 / class_weights)",
+            "1.0",
+            "test_mean_curvatures_are_those_of_the_clipped_loss",
+        ),
+    ),
+    *of(
+        "estimators/auc.py",
+        "tests/estimators/test_auc.py",
+        (
+            "PrivateAUCClassifier._plan_ranking",
+            "replace(facts, class_weights=(1.0, 1.0))",
+            "facts",
+            "test_class_weight_moves_the_threshold_and_no_direction",
         ),
     ),
     *of(
@@ -3970,6 +4097,26 @@ MUTANTS = [
         ("", "(2, math", "(1, math", "test_no_record_moves_more_than_is_charged_for"),
     ),
     *of(
+        "rows/rows.py",
+        "tests/rows/test_clipping.py",
+        (
+            "Rows.clip_images",
+            "* (1.0 + (len(to_final) + 12) * 2.0**-52) + error",
+            "",
+            "test_images_are_within_their_limit_in_exact_arithmetic",
+        ),
+    ),
+    *of(
+        "metrics/_tallies.py",
+        "tests/metrics/test_people.py",
+        (
+            "sum_losses",
+            "np.add.reduceat(values, people.starts) // people.counts",
+            "np.maximum.reduceat(values, people.starts)",
+            "test_people_of_equally_many_rows_have_the_score_of_the_rows",
+        ),
+    ),
+    *of(
         "metrics/_tallies.py",
         "tests/metrics/test_score.py",
         (
@@ -4238,6 +4385,18 @@ MUTANTS = [
             "math.sqrt(mu * mu - mu_score * mu_score) * WIDE_DOWN",
             "mu",
             "test_the_charge_covers_the_dearest_run",
+        ),
+        (
+            "_Search.gaussian",
+            "score_sensitivity(self.n_samples)",
+            "score_sensitivity(1)",
+            "test_many_scores_pay_for_roundings_and_have_no_finer_noise_than_tells",
+        ),
+        (
+            "_Search.pure",
+            "min(_CHOICE_SHARE * run, 1.0 / (_PRECISION * self.n_samples))",
+            "_CHOICE_SHARE * run",
+            "test_many_scores_pay_for_roundings_and_have_no_finer_noise_than_tells",
         ),
     ),
     *of(

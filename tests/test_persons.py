@@ -46,6 +46,7 @@ from dp_halfspace.engine.scales import (
     linear_counts,
     octave_counts,
 )
+from dp_halfspace.estimators import table as table_module
 from dp_halfspace.estimators._ranking import threshold_grid, threshold_losses
 from dp_halfspace.exceptions import BudgetError
 from dp_halfspace.metrics import METRICS, private_score
@@ -730,14 +731,18 @@ def test_no_refusal_tells_how_many_rows_people_have(case):
 
 
 @pytest.mark.parametrize("name", ["open", "open table"])
-def test_no_warning_tells_how_many_rows_people_have(name):
+def test_no_warning_and_no_limit_tells_how_many_rows_people_have(name, monkeypatch):
     """Of labels of which half differ; with 100 people in both tables."""
     found = []
     for n_rows in (100, 1000):
+        asked = []
+        monkeypatch.setattr(table_module, "refuse_beyond_memory", lambda n, *_: asked.append(n))  # noqa: B023
         y, groups = np.arange(n_rows) % 60, np.minimum(np.arange(n_rows), 99)
         model = clone(PEOPLE[name]).set_params(epsilon=100.0)
-        found.append(refusal(lambda: model.plan(np.ones((n_rows, 2)), y, groups=groups)))  # noqa: B023
+        said = refusal(lambda: model.plan(np.ones((n_rows, 2)), y, groups=groups))  # noqa: B023
+        found.append((said, asked))
     assert found[0] == found[1]
+    assert bool(found[0][1]) == (name == "open table")
 
 
 @pytest.mark.parametrize("adjacency", ["replace-one-label", "replace-one", "replace-one-person"])

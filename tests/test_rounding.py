@@ -16,6 +16,7 @@ from dp_halfspace import ObjectivePerturbationClassifier, OutputPerturbationClas
 from dp_halfspace._rounding import DOWN, FAR_DOWN, FAR_UP, UP, WIDE_DOWN
 from dp_halfspace.engine.counts import count_noise
 from dp_halfspace.engine.moment import moment_noise
+from dp_halfspace.engine.plan import PublicFacts
 from dp_halfspace.engine.scales import plan_column_scales
 from dp_halfspace.estimators import _centred
 from dp_halfspace.ledger import cap
@@ -334,6 +335,7 @@ def releases_of(estimator):
 OF_ROWS = {"data_norm": 1.0, "classes": [0, 1], "alpha": 0.5, "epsilon": 2.0, "delta": 1e-3}
 NOISY = OutputPerturbationClassifier(preconditioner=False, **OF_ROWS)
 PERTURBED = ObjectivePerturbationClassifier(rows="clipped", **OF_ROWS)
+CENTRED = _centred.RowsRead(PublicFacts(30, 2, 2, (1.0, 1.0)), 1.0)
 
 
 @pytest.mark.parametrize(
@@ -341,11 +343,12 @@ PERTURBED = ObjectivePerturbationClassifier(rows="clipped", **OF_ROWS)
     [
         (_centred, "UP", lambda: releases_of(NOISY)[0].sensitivity),
         (_centred, "UP", lambda: releases_of(PERTURBED)[0].change),
+        (_centred, "UP", lambda: _centred.risk_of(CENTRED, LOGISTIC, is_formed=True).row_norm),
         (losses, "FAR_UP", lambda: softmax_diameter.__wrapped__(4, 5.0)),
         (pair_objective, "FAR_UP", lambda: PAIRS.log_ratio(0.3)),
         (_search_plan, "UP", lambda: gaussian_search().events[0].mu),
     ],
-    ids=["noisy rows", "perturbed rows", "softmax", "pairs", "dearest run"],
+    ids=["noisy rows", "perturbed rows", "centred rows", "softmax", "pairs", "dearest run"],
 )
 def test_a_factor_inside_a_plan_is_used(module, name, stated, monkeypatch):
     """A plan without it says less."""

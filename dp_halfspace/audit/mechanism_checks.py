@@ -229,6 +229,7 @@ def _with_response(losses: dict[float, float], bound: float) -> dict[float, floa
     return found
 
 
+@np.errstate(under="ignore")
 def delta_at(mu: float, losses: dict[float, float], epsilon: float) -> float:
     """Return the hockey-stick divergence at `epsilon`."""
     e = epsilon - np.array(list(losses))

@@ -159,6 +159,7 @@ FEATURES = PrivateKernelClassifier(
     epsilon=50.0, delta=1e-3, n_components=16, margin=0.3, classes=[0, 1]
 )
 RANKING = PrivateAUCClassifier(epsilon=50.0, classes=[0, 1], data_norm=1.0, threshold=0.0)
+OF_PAIRS = clone(RANKING).set_params(mechanism="objective", alpha=0.5, epsilon=200.0, delta=0.0)
 PHASES = clone(FEATURES).set_params(solver="phased_prox")
 SINGLE = clone(GD).set_params(solver="noisy_sgd", margin=0.3, delta=1e-3)
 OUTPUT = OutputPerturbationClassifier(
@@ -206,16 +207,17 @@ def test_queries_come_near_their_bound(estimator, near):
 @pytest.mark.parametrize(
     "estimator",
     [
-        *(GD, RANKING, FEATURES, PHASES, SINGLE, OUTPUT, MAPPED, OBJECTIVE, PURE_OUTPUT),
-        *(NORMED, HALFSPACE),
+        *(GD, RANKING, OF_PAIRS, FEATURES, PHASES, SINGLE, OUTPUT, MAPPED, OBJECTIVE),
+        *(PURE_OUTPUT, NORMED, HALFSPACE),
     ],
     ids=lambda model: type(model).__name__,
 )
 def test_rows_beyond_the_stated_norm_move_a_query_no_further(estimator):
-    """A record may break its public bound, and is protected all the same."""
-    largest, findings = seen(estimator, 4, 1, seed=3, row_norm=40.0)
+    """A record may break its public bound, and is protected all the same; no flag leaves a fit."""
+    with np.errstate(all="raise"):
+        largest, findings = seen(estimator, 4, 1, seed=3, row_norm=40.0)
     assert not findings
-    assert 0.3 < largest <= 1.0
+    assert 0.2 < largest <= 1.0
 
 
 def test_planted_bug_rows_that_are_clipped_at_twice_the_norm_are_seen(monkeypatch):

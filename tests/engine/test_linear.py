@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import pickle
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -89,13 +90,15 @@ def test_brute_force_sees_lengths_that_are_limited_too_late(monkeypatch):
 
 def test_lengths_of_people_and_of_chunks_are_exact():
     rng = np.random.default_rng(7)
-    counts = rng.integers(1, 9, size=300)
+    counts = rng.integers(1, 9, size=4000)
     X, labels = rng.normal(size=(counts.sum(), 4)), np.zeros(counts.sum(), dtype=int)
     data = training_data(X, labels, people=counts)
     limited = np.minimum(np.square(X / 2.5).sum(axis=1), 1.0)
     each = np.add.reduceat(limited / np.repeat(counts, counts), np.cumsum(counts) - counts)
-    assert sum_of_squares(data, 2.5) == pytest.approx(each.sum(), abs=300 * 2.0**-15)
-    # Another person changes no other term: sums are exact multiples of a power of two.
+    assert sum_of_squares(data, 2.5) == pytest.approx(each.sum(), abs=4000 * 2.0**-15)
+    # Sums are exact in any order, so that another person changes no other term.
+    behind = training_data(X[::-1], labels, people=counts[::-1])
+    assert sum_of_squares(behind, 2.5) == sum_of_squares(data, 2.5)
     other = X.copy()
     other[: counts[0]] = 1e9
     rest = sum_of_squares(training_data(other, labels, people=counts), 2.5)
@@ -282,12 +285,24 @@ def test_slopes_of_a_record_are_no_longer_than_the_clip_at_any_score(n_classes, 
 @pytest.mark.parametrize("n_classes", [2, 5])
 def test_every_query_is_in_the_ball_that_roundings_are_bounded_in(n_classes):
     """Whatever was released: a longer query would have margins with larger rounding errors."""
-    walk = steps.first_walk(6, n_classes, 200.0, 1.0, 1.0)
+    plan, asked = plan_of(np.eye(5), n_classes, is_scale_stated=True), []
+    step, walk, noiseless = (
+        plan.releases[-1],
+        plan.known.walk,
+        np.diag([1.0, 1.0, 1.0, 1.0, 1.0, 5.0]),
+    )
+    sizes = 5, 6, n_classes, plan.shape.block_rows, moment.LARGEST_STRETCH
+    paid = steps.step_sensitivity(*sizes, is_single=False)
+    assert step.noise(plan.known).sensitivity == pytest.approx(paid, rel=1e-15)
+    rows = SimpleNamespace(fused_adjoint=lambda w, slopes: (asked.append(w), 0.0 * w)[1])
+    centring = centring_of(packed(noiseless), 5, NoNoise(), constant=1.0)[0]
+    known = replace(plan.known, centring=replace(centring, whitening=1e3 * np.eye(5)))
     for size in (1.0, 1e6, 1e100):
         walk = walk.after(size * np.random.default_rng(0).standard_normal(walk.point.shape))
-        assert np.linalg.norm(walk.ahead) <= steps.ball(walk.point.shape) * (1.0 + 1e-12)
-        query = steps.into_mapped_ball(1e9 * walk.ahead, walk.ahead, moment.LARGEST_STRETCH)
-        assert np.linalg.norm(query) <= 64.0 * steps.ball(walk.point.shape) * (1.0 + 1e-12)
+        radius = steps.ball(walk.point.shape) * (1.0 + 1e-12)
+        assert np.linalg.norm(walk.ahead) <= radius
+        step.ask(linear.PrivateRows(rows, None, None), replace(known, walk=walk))
+        assert np.linalg.norm(asked[-1]) <= 64.0 * radius
     assert np.linalg.norm(walk.point) > steps.ball(walk.point.shape)
 
 

@@ -7,34 +7,96 @@ import pytest
 
 from dp_halfspace import AdaptiveMarginClassifier, PrivateKernelClassifier
 from dp_halfspace.engine import linear
-from dp_halfspace.engine.standard_errors import mean_curvatures
+from dp_halfspace.engine.moment import Centring
+from dp_halfspace.engine.standard_errors import mean_curvatures, step_errors
 from dp_halfspace.engine.steps import N_STEPS, first_walk
 from dp_halfspace.inspection import natural_coefficients
+from tests.engine.pairs import plan_of
 from tests.support import fitted
 
 
 def linear_average(walk, curvatures, noise):
     """The average of a walk on a quadratic loss whose gradients have this noise."""
     for step in range(N_STEPS):
-        walk = walk.after(noise[step] - curvatures * walk.ahead)
+        walk = walk.after(noise[step] - (curvatures * walk.ahead.T).T)
     return walk.average
 
 
-@pytest.mark.parametrize("n_averaged", [1, 20, 40])
-def test_the_noise_of_the_average_is_that_of_linear_steps(n_averaged):
-    """One step at a time: the responses are those of the walk itself."""
+def map_of(resolved, **changed):
+    """A map of rows that turns none of the columns."""
+    n_columns = len(resolved)
+    plain = Centring(
+        mean=np.zeros(n_columns),
+        mean_error=0.0,
+        directions=np.eye(n_columns),
+        factors=np.ones(n_columns),
+        resolved=resolved,
+        whitening=np.eye(n_columns),
+        radius=2.0,
+        constant=0.0,
+    )
+    return replace(plain, **changed)
+
+
+@pytest.mark.parametrize(("n_averaged", "n_classes"), [(1, 2), (20, 3), (40, 2)])
+def test_the_noise_of_the_average_is_that_of_linear_steps(n_averaged, n_classes):
+    """One step and one class at a time: the responses are those of the walk itself."""
     curvatures = np.array([0.0, 3.0, 40.0, 160.0])
-    walk = replace(first_walk(4, 2, 1000.0, 0.4, 2.0), n_averaged=n_averaged)
+    walk = replace(first_walk(4, n_classes, 1000.0, 0.4, 2.0), n_averaged=n_averaged)
     squares = np.zeros(4)
     for step in range(N_STEPS):
-        noise = np.zeros((N_STEPS, 4))
-        noise[step] = 1e-6
-        squares += np.square(linear_average(walk, curvatures, noise) / 1e-6)
-    by_noise, by_sample = walk.errors_along(curvatures)
-    np.testing.assert_allclose(by_noise, walk.deviation * np.sqrt(squares))
+        noise = np.zeros((N_STEPS, *walk.point.shape))
+        noise[step].reshape(4, -1)[:, 0] = 1e-6
+        found = linear_average(walk, curvatures, noise).reshape(4, -1) / 1e-6
+        # What the noise of one class does to all is what that of all does to one.
+        squares += np.square(found).sum(axis=1)
+    # At scores of zero all curvatures are known.
+    weights, each = np.ones(n_classes), 0.125 if n_classes == 2 else 2.0 / 9.0
+    centring = map_of(curvatures * 2.0**2 / 1000.0 / each)
+    by_noise, by_sample = step_errors(walk, centring, 1000.0, weights)
+    for found in by_noise:
+        np.testing.assert_allclose(found[:-1], walk.deviation * np.sqrt(squares))
     # The slope of a sample is in every step, with about the curvature for its variance.
-    drift = linear_average(walk, curvatures, np.full((N_STEPS, 4), 1e-6)) / 1e-6
-    np.testing.assert_allclose(by_sample, np.sqrt(curvatures) * np.abs(drift))
+    one = replace(walk, **dict.fromkeys(("point", "velocity", "total"), np.zeros(4)))
+    drift = linear_average(one, curvatures, np.full((N_STEPS, 4), 1e-6)) / 1e-6
+    np.testing.assert_allclose(by_sample[0, :-1], np.sqrt(curvatures) * np.abs(drift))
+
+
+def test_the_error_of_an_intercept_is_that_of_all_it_follows_from():
+    """Steps, the mean of the rows, the centres of the columns: each is moved by its deviation."""
+    rng = np.random.default_rng(5)
+    plan = plan_of(np.zeros((4000, 3)))
+    turned = np.linalg.qr(rng.normal(size=(3, 3)))[0]
+    factors = np.array([1.0, 2.0, 5.0])
+    centring = map_of(
+        np.full(3, 0.5),
+        mean=np.array([0.3, -0.2, 0.5]),
+        mean_error=0.1,
+        directions=turned,
+        factors=factors,
+        whitening=(turned * factors) @ turned.T,
+        constant=1.0,
+    )
+    walk = replace(plan.known.walk, total=rng.normal(size=4))
+    known = replace(plan.known, centring=centring, walk=walk)
+
+    def intercept(known, centres=0.0):
+        model = linear.model_of(plan, known)
+        return float(model.intercepts[0] - model.coefficients[0] @ (centres * np.ones(3)))
+
+    axes = np.block([[turned, np.zeros((3, 1))], [np.zeros(3), 1.0]])
+    by_noise = step_errors(walk, centring, known.total, np.ones(2))[0][0]
+    moved = [
+        intercept(replace(known, walk=replace(walk, total=walk.total + walk.n_averaged * change)))
+        for change in (axes * by_noise).T
+    ]
+    for unit in np.eye(3):
+        mean = centring.mean + centring.mean_error * unit
+        moved.append(intercept(replace(known, centring=replace(centring, mean=mean))))
+        moved.append(intercept(known, plan.shape.scales.errors(3)[0] * unit))
+    expected = np.linalg.norm(np.array(moved) - intercept(known))
+    found = linear.errors_of(plan.shape, known, None)[1]
+    np.testing.assert_allclose(found, expected)
 
 
 def test_mean_curvatures_are_those_of_the_clipped_loss():
@@ -45,6 +107,9 @@ def test_mean_curvatures_are_those_of_the_clipped_loss():
     assert weighed[0] < mean_curvatures(np.full(1, 2.0), np.zeros(1), ones)[0]
     three = mean_curvatures(np.zeros(3), np.zeros(3), np.ones(3))
     np.testing.assert_allclose(three, 2.0 / 9.0)
+    # Where weighted classes are equal, half of the records are of the class that counts half.
+    lighter = mean_curvatures(np.zeros(3), np.zeros(3), np.array([0.5, 1.0, 1.0]))
+    np.testing.assert_allclose(lighter, 0.75 * 2.0 / 9.0)
 
 
 NUMBERS = "coefficients", "errors"

@@ -80,11 +80,16 @@ def test_threshold_given_or_bought(delta, data):
     np.testing.assert_array_equal(given.predict(X), (scores > 0.25).astype(int))
 
 
-def test_class_weight_moves_the_threshold(data):
+@pytest.mark.filterwarnings("ignore:random_state")
+@every_mechanism
+def test_class_weight_moves_the_threshold_and_no_direction(mechanism, data):
+    """An epsilon of one for the threshold: 60 errors too many have weight exp(-30)."""
     X, y = data
-    heavy = model(epsilon=50.0, class_weight={0: 1, 1: 1000}).fit(X, y)
-    light = model(epsilon=50.0, class_weight={0: 1000, 1: 1}).fit(X, y)
-    # An epsilon of one for the threshold: 60 errors too many have weight exp(-30).
+    heavy, light = (
+        model(mechanism=mechanism, epsilon=50.0, class_weight=weights, random_state=1).fit(X, y)
+        for weights in ({0: 1, 1: 1000}, {0: 1000, 1: 1})
+    )
+    np.testing.assert_array_equal(heavy.coef_, light.coef_)
     assert heavy.predict(X)[y == 1].mean() > 0.8
     assert light.predict(X)[y == 0].mean() < 0.03
 

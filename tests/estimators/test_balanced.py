@@ -12,6 +12,7 @@ from dp_halfspace import (
     ObjectivePerturbationClassifier,
     OutputPerturbationClassifier,
     PrivateKernelClassifier,
+    PrivateTableClassifier,
 )
 from dp_halfspace.audit import replay
 from dp_halfspace.data.people import People
@@ -61,6 +62,15 @@ def test_counts_are_within_the_budget_and_in_the_record(estimator):
     # More of the rare class is found than is there, as in a population with equal classes.
     plain = fitted(model, X, Y, random_state=1, class_weight=None)
     assert model.predict(X).mean() > max(plain.predict(X).mean(), 1.5 * Y.mean())
+
+
+@pytest.mark.parametrize("kind", [AdaptiveMarginClassifier, PrivateTableClassifier])
+def test_no_selection_from_a_list_takes_the_place_of_a_balanced_fit(kind):
+    """Its errors would count alike in all classes."""
+    model = balanced(kind(), epsilon=0.02)
+    assert dict(model.plan(X, Y).public)["private_class_counts"]
+    plain = clone(model).set_params(class_weight=None).plan(X, Y)
+    assert "n_candidates" in dict(plain.public)
 
 
 def worst(estimator):

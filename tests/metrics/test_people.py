@@ -40,6 +40,17 @@ def test_people_of_one_row_are_records_bit_for_bit(metric, kind):
 
 
 @every_metric
+def test_people_of_equally_many_rows_have_the_score_of_the_rows(metric):
+    """A row counts by its share of the person, and a loss by the mean."""
+    values = [
+        private_score(Known(), X, Y, metric=metric, epsilon=math.inf, groups=groups).value
+        for groups in (None, np.arange(500) // 2)
+    ]
+    per_person = 2.0 if metric == "confusion_matrix" else 1.0
+    np.testing.assert_allclose(values[0], per_person * np.asarray(values[1]), rtol=1e-4)
+
+
+@every_metric
 def test_rows_of_a_person_may_be_anywhere(metric):
     """A row keeps its label, its person and its group wherever it stands."""
     owner = np.arange(500) // 3

@@ -519,6 +519,7 @@ def test_intervals_cover_a_little(metric):
 
 @pytest.mark.slow
 @pytest.mark.skipif("DP_HALFSPACE_DATA" not in os.environ, reason="needs the shared tables")
+@pytest.mark.filterwarnings("ignore:random_state")
 @pytest.mark.parametrize("table", score_coverage.TABLES)
 def test_intervals_cover_on_real_tables(table):
     people = score_coverage.population(table)

@@ -259,6 +259,13 @@ def test_every_run_draws_randomness_of_its_own(monkeypatch):
     assert_own_randomness(monkeypatch)
 
 
+def order_of(seed):
+    """The candidates that run with a seed."""
+    RUNS.clear()
+    search(random_state=seed, **LOUD).fit(*records())
+    return [name_of(vars(run)) for run in RUNS]
+
+
 def assert_own_randomness(monkeypatch):
     X, y = records()
     seeds, streams, honest = [], [], candidates.SeededBytes
@@ -281,6 +288,9 @@ def assert_own_randomness(monkeypatch):
     RUNS.clear()
     search(**LOUD).fit(X, y)
     assert {run.random_state for run in RUNS} == {None}
+    with pytest.warns(match="random_state"):
+        orders = [order_of(seed) for seed in (*range(8), *range(8))]
+    assert orders[:8] == orders[8:]
 
 
 @pytest.mark.parametrize("shared", [lambda label: label.split()[0], lambda label: label[-1]])
@@ -529,6 +539,26 @@ def worst_change_of_a_sum(n):
 @pytest.mark.parametrize("n", [3, 37, 1025, 32_769])
 def test_sums_of_scores_change_by_no_more_than_their_sensitivity(n):
     assert 1.0 < worst_change_of_a_sum(n) <= plan_module.score_sensitivity(n)
+
+
+@pytest.mark.parametrize("selection", ["random_stopping", "gaussian", "exponential", "pure"])
+def test_many_scores_pay_for_roundings_and_have_no_finer_noise_than_tells(selection):
+    """Sums of 2^40 numbers are rounded visibly; additive noise is a 2000th of them at least."""
+    delta = 0.0 if selection == "pure" else 1e-3
+    n, (X, y) = 2**40, records()
+    plan = plan_module.plan_search(
+        [Known(delta=delta)._plans(X, y)] * 5,
+        n_samples=n,
+        epsilon=2.0,
+        delta=delta,
+        selection=selection if delta else "random_stopping",
+        miss=0.1,
+    )
+    count = 5 if selection == "gaussian" else 1
+    assert plan.choice.sensitivity >= math.sqrt(count) * plan_module.score_sensitivity(n)
+    if selection != "exponential":
+        scale = plan.choice.sigma if delta else plan.choice.scale
+        assert scale == pytest.approx(5e-4 * n, rel=1e-3)
 
 
 def worst_change_of_scores(count, factor=1.0):

@@ -61,6 +61,25 @@ def test_verbose_fits_do_not_count_runs(monkeypatch, capfd, n_jobs):
     assert fitted.best_estimator_.verbose == VERBOSE.verbose == 1
 
 
+class Talking(dict):
+    """A value of a grid that says when it is copied."""
+
+    def __deepcopy__(self, memo):
+        print("copied")
+        return Talking(self)
+
+
+def test_values_of_a_grid_that_talk_do_not_count_runs(monkeypatch, capfd):
+    """A candidate is made where its run begins, with copies of its parameters."""
+    shown, grid = [], {"class_weight": [Talking({0: 1.0, 1: 1.0})]}
+    for count in (1, 6):
+        runs_of(monkeypatch, count)
+        search(MODEL, grid=grid).fit(X, Y)
+        shown.append(capfd.readouterr())
+    assert "copied" in shown[0].out
+    assert shown[0] == shown[1]
+
+
 def test_candidates_are_told_to_say_nothing(monkeypatch, capfd):
     """They would print where no redirection reaches: dropping output is the second line."""
     monkeypatch.setattr(_silence, "_DROPPED_OUTPUT", nullcontext())

@@ -13,6 +13,7 @@ from scipy import sparse
 
 from dp_halfspace.rows import blocks as clipping
 from dp_halfspace.rows.blocks import canonical_csr, clip_scales
+from dp_halfspace.rows.rows import Rows
 
 FINITE = st.floats(allow_nan=False, allow_infinity=False)
 ROWS = arrays(np.float64, array_shapes(min_dims=2, max_dims=2, max_side=6), elements=FINITE)
@@ -48,6 +49,17 @@ def test_norms_are_bounded_exactly(X, bound):
             assert square <= 1
         elif scale > 1e-300:
             assert Fraction(float(scale)) ** 2 * square >= least
+
+
+def test_images_are_within_their_limit_in_exact_arithmetic():
+    """A map that stretches far, and rows that nearly cancel: most digits of an image are lost."""
+    entries = np.random.default_rng(4).uniform(0.3, 0.6, 200)
+    X = np.column_stack([entries, entries + 2e-3])
+    stretch = np.array([[1000.0, -1000.0]])
+    scales = Rows(X).clip_images(stretch, 1.0, ()).state[0]
+    images = [1000 * (Fraction(a) - Fraction(b)) for a, b in X.tolist()]
+    lengths = [abs(image) * Fraction(scale) for image, scale in zip(images, scales, strict=True)]
+    assert 1 - 1e-10 < max(lengths) <= 1
 
 
 def test_rows_at_the_bound_and_planted_bug(monkeypatch):
