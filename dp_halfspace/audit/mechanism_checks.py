@@ -109,6 +109,7 @@ def distort(
     return np.array([number % len(row) for row in rows], dtype=np.float64)
 
 
+@np.errstate(under="ignore")
 def noise_level(releases: Iterable[tuple[Any, Array, Array]]) -> float:
     """Return a bound on the probability that correct noise is as small as that of these releases.
 
@@ -122,7 +123,7 @@ def noise_level(releases: Iterable[tuple[Any, Array, Array]]) -> float:
                 _log_likelihood(mechanism, value, released, k) for k in (1.0, *_DIVISORS)
             )
             ratios += np.subtract(others, once)
-    return float(np.exp(min(0.0, math.log(len(ratios)) - logsumexp(ratios))))
+    return math.exp(min(0.0, math.log(len(ratios)) - float(logsumexp(ratios))))
 
 
 def _log_likelihood(mechanism: Any, value: Array, released: Array, k: float) -> float:

@@ -592,7 +592,9 @@ class PrivateLinearClassifier(PrivateClassifier):
         """Convert validated rows to the column scales of the coefficients."""
         if self.scaler_ is not None:
             return self.scaler_.in_column_scales(X)
-        return X if self.fill_value_ is None else np.nan_to_num(X, nan=self.fill_value_)
+        if self.fill_value_ is None or sparse.issparse(X):
+            return X
+        return np.nan_to_num(X, nan=self.fill_value_)
 
     def _margins(self, X: Any) -> NDArray[np.float64]:
         """Multiply rows by the coefficients, independently of the current parameters."""

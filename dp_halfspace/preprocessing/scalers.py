@@ -474,5 +474,6 @@ class CellScaler(DenseTransformer):
 
     def in_column_scales(self, X: NDArray[Any]) -> NDArray[np.float64]:
         """Return integer cells of columns that are already checked; 0 for a missing entry."""
+        _refuse_sparse(X)
         numbers = np.asarray(X, dtype=np.float64) / self.data_norm
         return asinh_cells(numbers, self.exponent).astype(np.float64)

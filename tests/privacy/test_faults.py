@@ -177,7 +177,7 @@ def test_fault_test_sees_a_charge_that_waits_for_the_end(tmp_path, monkeypatch, 
         return released
 
     owed = {}
-    module = "dp_halfspace.estimators.base.authorise"
+    module = "dp_halfspace._budget.authorise"
     monkeypatch.setattr(module, late)
     monkeypatch.setattr(mechanisms.Permit, "release", release)
     with pytest.raises(AssertionError):

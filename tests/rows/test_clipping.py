@@ -132,8 +132,6 @@ def test_duplicate_entries_are_added_before_clipping(monkeypatch):
     assert np.isfinite(canonical_csr(huge).data).all()
     plain = sparse.csr_array(np.eye(3))
     assert np.shares_memory(canonical_csr(plain).data, plain.data)
-    with pytest.raises(ValueError, match="CSR"):
-        canonical_csr(plain.tocsc())
     monkeypatch.setattr(clipping, "canonical_csr", lambda X: X)
     X = duplicated()
     assert exceeds(X.toarray(), clip_scales(X, 1.0), 1.0)
