@@ -116,27 +116,12 @@ def plan_error_count(
 
 # Number of candidates in the list.
 _WANTED = 50_000
-# Value of n epsilon from which on more candidates improve accuracy, and their number then.
-_TELLING = 180.0
-_MORE_WANTED = 200_000
-# Product of the numbers of candidates and rows, so that a fit takes seconds, below and above that
-# value of n epsilon.
+# Product of the numbers of candidates and rows, so that a fit takes seconds.
 _WORK = 1e9
-_MORE_WORK = 3e8
 # Fraction of the list for the two constant classifiers.
 _CONSTANTS = 0.05
-# Largest fraction for the constant classifiers if errors are counted. The probabilities of a
-# classifier that is barely better than a constant one are worse than those of the constant one, and
-# a small budget often chooses such classifiers.
-_MOST_CONSTANTS = 0.5
-# Value of n epsilon from which on this fraction decreases with the square of n epsilon.
-_FALLS = 60.0
 # Fraction of directions among the other candidates.
 _DIRECTIONS = 0.28
-# The same fraction while n epsilon is too small to choose thresholds of cells.
-_MORE_DIRECTIONS = 0.45
-# Value of n epsilon below which it is too small for that.
-_LITTLE = 30.0
 # Constant column for rows of norm one.
 BIAS = 0.5
 # Factor of scores of cells. It is a power of two, so that scores stay exact, and makes them about
@@ -283,7 +268,6 @@ class TableSelection(ListSelection):
     choice: TalliedChoice | CountedChoice
     seed: tuple[int, ...]
     prior: LinearPrior | None = None
-    part_of_directions: float = _DIRECTIONS
     n_classes: int = 2
 
     @property
@@ -296,7 +280,7 @@ class TableSelection(ListSelection):
         """Directions for rows of norm one, constant column included."""
         return DirectionStream(
             self.n_columns + 1,
-            round(self.part_of_directions * self.n_candidates),
+            round(_DIRECTIONS * self.n_candidates),
             (*self.seed, 0),
             constant=BIAS,
         )
@@ -304,7 +288,7 @@ class TableSelection(ListSelection):
     @property
     def cells(self) -> CellStream:
         """Classifiers of columns on a logarithmic scale."""
-        rest = round((1.0 - self.part_of_directions) * self.n_candidates)
+        rest = round((1.0 - _DIRECTIONS) * self.n_candidates)
         return CellStream(self.n_columns, rest, (*self.seed, 1))
 
     def _drawn_costs(
@@ -366,13 +350,6 @@ def prior_model(prior: LinearPrior) -> SmallModel:
     return SmallModel(prior.coefficients, prior.intercepts, None, is_prior=True)
 
 
-def _part_of_constants(n_epsilon: float, *, counts: bool) -> float:
-    """Return the fraction of the list that consists of constant classifiers."""
-    if not counts:
-        return _CONSTANTS
-    return max(_MOST_CONSTANTS * min(_FALLS / n_epsilon, 1.0) ** 2, _CONSTANTS)
-
-
 def plan_small_table(
     n_samples: int,
     n_features: int,
@@ -388,16 +365,8 @@ def plan_small_table(
     public `prior` is listed, too.
     """
     choice = plan_choice(n_samples, epsilon, 2, counts=counts)
-    part = _part_of_constants(n_samples * epsilon, counts=counts)
-    if isinstance(choice, CountedChoice):
-        epsilon = choice.choice_epsilon
     wanted = min(max(round(_WORK / n_samples), 1), _WANTED)
-    if n_samples * epsilon >= _TELLING:
-        wanted = max(wanted, min(round(_MORE_WORK / n_samples), _MORE_WANTED))
-    directions = _MORE_DIRECTIONS if n_samples * epsilon <= _LITTLE else _DIRECTIONS
-    fewest = max(1, round(_CONSTANTS * wanted / 2.0))
-    # Additional constant classifiers make the list longer; the number of other candidates stays.
-    more = part / (1.0 - part) / (_CONSTANTS / (1.0 - _CONSTANTS))
+    n_constants = max(1, round(_CONSTANTS * wanted / 2.0))
     words = public_generator(seed, "small tables").integers(2**32, size=4).tolist()
-    sizes = n_features, wanted - 2 * fewest, round(fewest * more)
-    return TableSelection(*sizes, choice, tuple(words), prior, directions)
+    sizes = n_features, wanted - 2 * n_constants, n_constants
+    return TableSelection(*sizes, choice, tuple(words), prior)
