@@ -103,3 +103,10 @@ def largest_move(run, first, second):
         float(np.linalg.norm(one - two)) / bound
         for (one, bound), (two, _) in zip(*values, strict=True)
     )
+
+
+def choosing_the_last():
+    """Let a selection whose errors are counted choose the last candidate, which is constant."""
+    return intercept_releases(
+        lambda value, mechanism, source: np.array([len(value) - 1, value[-1]], dtype=np.float64)
+    )

@@ -115,7 +115,7 @@ def plan_error_count(
 
 
 # Number of candidates in the list.
-_WANTED = 50_000
+_WANTED = 200_000
 # Product of the numbers of candidates and rows, so that a fit takes seconds.
 _WORK = 1e9
 # Fraction of the list for the two constant classifiers.
