@@ -440,11 +440,13 @@ def calibrate(
     def log_cost(value: float) -> float:
         return math.log(max(cost(value), 5e-324))
 
-    found = root(log_cost, lower, upper, math.log(delta), rtol=max(rtol, 1e-15))
+    rtol = max(rtol, 1e-15)
+    found = root(log_cost, lower, upper, math.log(delta), rtol=rtol)
     # The root may be on the costly side, and only what fits is returned.
-    while found > lower and cost(found) > delta:
-        found = max(found - rtol * abs(found), lower)
-    return found
+    for value in (found, max(found - rtol * abs(found), lower)):
+        if cost(value) <= delta:
+            return value
+    return halve(lambda value: cost(value) <= delta, lower, found, rtol)
 
 
 def halve(fits: Callable[[float], bool], safe: float, costly: float, rtol: float) -> float:
