@@ -30,7 +30,14 @@ def log_odds_of(scores: FloatArray) -> FloatArray:
     They are non-decreasing functions of the scores, in floating point too.
     """
     sizes = np.abs(scores)
-    sizes = np.where(sizes < _FAR, np.round(sizes / _GRID) * _GRID, sizes)
+    return link_of(
+        np.copysign(np.where(sizes < _FAR, np.round(sizes / _GRID) * _GRID, sizes), scores)
+    )
+
+
+def link_of(scores: FloatArray) -> FloatArray:
+    """Return the same, but for the rounding to multiples."""
+    sizes = np.abs(scores)
     odds = np.maximum(sizes + np.log1p(np.exp(-sizes)) - np.log(2.0), 0.0)
     return np.asarray(np.copysign(odds, scores))
 
@@ -65,14 +72,17 @@ def certainty_of(error_share: float, n_classes: int) -> float:
 def surety(scores: FloatArray) -> FloatArray:
     """Map scores of a selected classifier to numbers of size about one, in the same order.
 
-    The signs stay. With several classes, the largest score becomes one and the others zero.
+    The signs stay. With several classes, the largest score becomes a number of this size, the
+    larger the farther it is from the least score, and the others zero.
     """
-    if scores.ndim == 2:
-        sure = np.zeros(scores.shape)
-        np.put_along_axis(sure, scores.argmax(axis=1)[:, None], 1.0, axis=1)
-        return sure
-    size = np.abs(scores)
-    return np.asarray(np.sign(scores) * (1.0 + SURER * size / (1.0 + size)))
+    several = scores.ndim == 2
+    size = np.ptp(scores, axis=1) if several else np.abs(scores)
+    sure = 1.0 + SURER * size / (1.0 + size)
+    if several:
+        return np.asarray(
+            sure[:, None] * (scores.argmax(axis=1)[:, None] == np.arange(scores.shape[1]))
+        )
+    return np.asarray(np.sign(scores) * sure)
 
 
 def log_probabilities_of_selection(scores: FloatArray, certainty: float) -> FloatArray:

@@ -18,7 +18,7 @@ from scipy.optimize import least_squares
 from scipy.special import expit
 
 from dp_halfspace.engine.moment import Centring
-from dp_halfspace.engine.probabilities import log_odds_of
+from dp_halfspace.engine.probabilities import link_of
 from dp_halfspace.engine.standard_errors import MASSES, NODES, mean_curvatures
 from dp_halfspace.engine.steps import Walk, clip_of
 from dp_halfspace.rows.blocks import FloatArray
@@ -56,7 +56,7 @@ def recalibrated(walk: Walk, centring: Centring, total: float, class_weights: Fl
     prior_odds = math.log(class_weights[1] / class_weights[0])
 
     def misfit(corrected: FloatArray) -> FloatArray:
-        odds = log_odds_of(corrected[0] + math.exp(corrected[1]) * scores) - prior_odds
+        odds = link_of(corrected[0] + math.exp(corrected[1]) * scores) - prior_odds
         slopes = MASSES * (expit(odds) * second - expit(-odds) * first)
         sums = np.array([slopes.sum(), slopes @ scores])
         return np.append((sums - found) / deviations, corrected[1] / _DOUBT)
@@ -64,7 +64,10 @@ def recalibrated(walk: Walk, centring: Centring, total: float, class_weights: Fl
     # No class is rarer than one record.
     widest = max(math.log(max(total, 2.0)), abs(intercept))
     limits = [-widest, -np.inf], [widest, np.inf]
-    corrected, logarithm = least_squares(misfit, [intercept, 0.0], bounds=limits).x
+    # Other machines round otherwise, which is not to be seen.
+    precise = dict.fromkeys(("ftol", "xtol", "gtol"), 1e-14)
+    start = [intercept, 0.0]
+    corrected, logarithm = least_squares(misfit, start, "3-point", limits, **precise).x
     factor = math.exp(logarithm)
     average = np.append(factor * point[:size], corrected / constant)
     return replace(walk, total=walk.n_averaged * average, deviation=factor * walk.deviation)

@@ -9,6 +9,7 @@ from dp_halfspace.engine.probabilities import (
     log_odds_of,
     log_probabilities_of,
     probabilities_of,
+    surety,
 )
 from dp_halfspace.engine.steps import clipped_slopes, clipped_slopes_of_many
 
@@ -63,3 +64,17 @@ def test_log_odds_never_fall_where_scores_rise():
     np.testing.assert_allclose(
         log_odds_of(np.array([0.0, 2.0, -2.0])), [0.0, 1.4337808, -1.4337808]
     )
+
+
+@given(SCORES)
+def test_a_selection_is_surer_far_from_its_cuts_and_keeps_its_labels(scores):
+    """Two classes with opposite scores are as sure as their difference."""
+    near = np.array([scores])
+    sure = surety(np.vstack([near, 2.0 * near]))
+    assert (np.count_nonzero(sure, axis=1) == 1).all()
+    np.testing.assert_array_equal(sure.argmax(axis=1), near.argmax())
+    assert sure[1].max() >= sure[0].max() >= 1.0
+    assert sure[1].max() > sure[0].max() or np.ptp(near) < 1e-12
+    half = 0.5 * near[:, 0]
+    both = surety(np.column_stack([-half, half])).max(axis=1)
+    np.testing.assert_allclose(both, np.abs(surety(near[:, 0])) if half else 1.0)
