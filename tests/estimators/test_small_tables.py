@@ -390,7 +390,7 @@ def test_a_table_of_several_classes_counts_the_errors_of_its_choice():
     assert model.certainty_ == pytest.approx(slope)
     probability = model.predict_proba(X)
     np.testing.assert_allclose(probability.sum(axis=1), 1.0)
-    # The farther a row is from the cuts, the surer is its label, by a tenth of the log odds at most.
+    # The farther a row is from the cuts, the surer is its label, by a tenth of the log odds.
     most = 1.0 / (1.0 + 2.0 * np.exp(-1.1 * slope))
     assert (
         (probability.max(axis=1) >= 1.0 - share - 1e-9) & (probability.max(axis=1) <= most)
