@@ -5137,8 +5137,8 @@ MUTANTS = [
         ),
         (
             "calibrate",
-            "found > lower and cost(found) > delta",
-            "False",
+            "if cost(value) <= delta",
+            "if True",
             "test_what_calibrate_returns_fits",
         ),
         (
