@@ -153,7 +153,7 @@ def is_missing(value: Any) -> bool:
     if isinstance(value, np.ma.MaskedArray):
         return True
     if is_arrow_scalar(value):
-        return not value.is_valid or is_missing(value.as_py())
+        return is_missing(value.as_py())
     # NaT and every other NaN.
     return result_or(type(value).__name__ == "NAType", lambda: bool(value != value))  # noqa: PLR0124
 

@@ -477,6 +477,11 @@ def test_weights_among_objects_are_read_one_by_one():
         assert caught.value.__context__ is None
 
 
+def test_a_scalar_of_arrow_is_missing_like_its_value():
+    for value in (None, float("nan"), "a", 0.0):
+        assert is_missing(pa.scalar(value)) == is_missing(value)
+
+
 def test_infinity_is_missing_among_labels_and_ids():
     assert all(map(is_missing, (np.inf, -np.inf, np.nan)))
     with pytest.raises(ValueError, match=r"^groups contains a value that names no person"):
