@@ -24,8 +24,8 @@ from dp_halfspace.rows.float32_rows import GRAM_GROUP, SINGLE_EPS
 # by which rows are divided then.
 CONSTANT = 0.5
 LENGTHENED = math.hypot(1.0, CONSTANT)
-# Rows with more columns have no second moment: it would cost more than it gains. No more columns
-# are selected from or are features.
+# Rows with more columns have no second moment: it would cost more than it gains. Features and
+# selections from a list have the same limit.
 WIDEST = 512
 # Number of directions that whitening distinguishes: more would be those of the noise.
 DIRECTIONS = 10.0

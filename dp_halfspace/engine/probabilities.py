@@ -36,7 +36,7 @@ def log_odds_of(scores: FloatArray) -> FloatArray:
 
 
 def link_of(scores: FloatArray) -> FloatArray:
-    """Return the same, but for the rounding to multiples."""
+    """Return the log odds of `log_odds_of` without the rounding to multiples."""
     sizes = np.abs(scores)
     odds = np.maximum(sizes + np.log1p(np.exp(-sizes)) - np.log(2.0), 0.0)
     return np.asarray(np.copysign(odds, scores))

@@ -64,7 +64,7 @@ def recalibrated(walk: Walk, centring: Centring, total: float, class_weights: Fl
     # No class is rarer than one record.
     widest = max(math.log(max(total, 2.0)), abs(intercept))
     limits = [-widest, -np.inf], [widest, np.inf]
-    # Other machines round otherwise, which is not to be seen.
+    # The tolerance is tight, so that machines which round differently return the same model.
     precise = dict.fromkeys(("ftol", "xtol", "gtol"), 1e-14)
     start = [intercept, 0.0]
     corrected, logarithm = least_squares(misfit, start, "3-point", limits, **precise).x

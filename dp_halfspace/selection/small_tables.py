@@ -116,6 +116,8 @@ def plan_error_count(
 
 # Number of candidates in the list.
 _WANTED = 200_000
+# Smallest number of candidates, pairs of cuts or first cuts, for many rows or classes.
+FEWEST = 1_000
 # Product of the numbers of candidates and rows, so that a fit takes seconds.
 _WORK = 1e9
 # Fraction of the list for the two constant classifiers.
@@ -365,7 +367,7 @@ def plan_small_table(
     public `prior` is listed, too.
     """
     choice = plan_choice(n_samples, epsilon, 2, counts=counts)
-    wanted = min(max(round(_WORK / n_samples), 1), _WANTED)
+    wanted = min(max(round(_WORK / n_samples), FEWEST), _WANTED)
     n_constants = max(1, round(_CONSTANTS * wanted / 2.0))
     words = public_generator(seed, "small tables").integers(2**32, size=4).tolist()
     sizes = n_features, wanted - 2 * n_constants, n_constants

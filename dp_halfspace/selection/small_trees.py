@@ -43,6 +43,7 @@ from dp_halfspace.rows.directions import (
     counts_below,
 )
 from dp_halfspace.selection.small_tables import (
+    FEWEST,
     SCORE_STEP,
     ListSelection,
     SmallModel,
@@ -248,7 +249,7 @@ def plan_small_tree(
 def list_sizes(n_samples: int, n_classes: int) -> tuple[int, int]:
     """Return the numbers of pairs of cuts and of copies of each constant classifier in a list."""
     n_forms = len(forms(n_classes))
-    n_pairs = max(int(min(_PAIRS, _ENTRIES / max(n_forms, 1), _WORK / n_samples)), 1)
+    n_pairs = max(int(min(_PAIRS, _ENTRIES / max(n_forms, 1), _WORK / n_samples)), FEWEST)
     others = n_pairs * n_forms
     return n_pairs, max(1, round(_CONSTANTS / (1.0 - _CONSTANTS) * others / n_classes))
 
@@ -482,7 +483,7 @@ def plan_staged_tree(
     count = None
     if counts:
         count, epsilon = plan_error_count(n_samples, epsilon, n_classes)
-    n_cuts = max(int(min(_CUTS, _WORK / n_samples)), 1)
+    n_cuts = max(int(min(_CUTS, _WORK / n_samples)), FEWEST)
     words = public_generator(seed, "staged trees").integers(2**32, size=4).tolist()
     first = epsilon * _FIRST_SHARE * DOWN
     epsilons = first, (epsilon - first) * FAR_DOWN

@@ -345,11 +345,11 @@ def test_errors_on_other_records_are_more_than_were_counted_but_of_constants(n_c
 
 
 def test_parts_of_the_list_follow_from_public_numbers():
-    for n_samples, listed in ((100, 200_000), (40_000, 25_000)):
+    for n_samples, listed in ((100, 200_000), (40_000, 25_000), (10**9, 1_000)):
         plan = plan_small_table(n_samples, 3, 0.3, seed=0, counts=n_samples == 100)
         assert dict(plan.public)["n_candidates"] == listed
-        assert 2 * plan.n_constants / listed == pytest.approx(0.05, rel=1e-3)
+        assert 2 * plan.n_constants / listed == pytest.approx(0.05, rel=1e-2)
         looking = listed - 2 * plan.n_constants
-        assert plan.directions.n_directions / looking == pytest.approx(0.28, rel=1e-3)
+        assert plan.directions.n_directions / looking == pytest.approx(0.28, rel=1e-2)
         n_of_cells = 2 * sum(width for _, _, width in plan.cells.blocks)
-        assert n_of_cells / looking == pytest.approx(0.72, rel=1e-3)
+        assert n_of_cells / looking == pytest.approx(0.72, rel=1e-2)
