@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtr, ndtri, softmax
 
-from dp_halfspace._memory import refuse_beyond_memory
+from dp_halfspace._memory import CACHED_BYTES, NUMBER_BYTES, refuse_beyond_memory
 from dp_halfspace._rounding import UP
 from dp_halfspace.data.chunks import Chunks, sum_over_chunks
 from dp_halfspace.data.people import People
@@ -54,8 +54,6 @@ _PRIOR_OCTAVES = 8.0
 _PRIOR_COLUMNS = 4.0
 # Iterations that estimate the prior from all columns.
 _ROUNDS = 6
-# Number of columns whose likelihoods are computed at a time, which limits the memory.
-_COLUMNS_MATCHED_AT_ONCE = 16
 # Number of bytes for each column: likelihoods of all distributions in all octaves, and counts.
 _COLUMN_BYTES = 80_000
 # Ratio of mean to standard deviation from which on a column is narrow and is counted again.
@@ -73,22 +71,6 @@ class _Shapes:
     zero: NDArray[np.float32]
     mean: FloatArray
     octave: FloatArray
-
-
-@dataclass(frozen=True, slots=True)
-class NoiseDistribution:
-    """Distribution of the noise in a count: Gaussian or Laplace."""
-
-    deviation: float
-    is_laplace: bool
-
-    def gain(self, found: Any, expected: Any) -> Any:
-        """Return the log likelihood ratio of expected counts to empty cells, cell by cell."""
-        if self.is_laplace:
-            # This is (|found| - |found - expected|) / scale.
-            nearer = np.minimum(np.maximum(found, 0.0), expected)
-            return (2.0 * nearer - expected) * (math.sqrt(2.0) / self.deviation)
-        return (found - expected / 2.0) * expected / self.deviation**2
 
 
 def _quantiles() -> Iterator[FloatArray]:
@@ -135,7 +117,7 @@ def _shapes() -> _Shapes:
 
 
 def match_octaves(
-    counts: FloatArray, n_samples: int, distribution: NoiseDistribution
+    counts: FloatArray, n_samples: int, deviation: float
 ) -> tuple[FloatArray, FloatArray, NDArray[np.bool_]]:
     """Estimate centre and width of each column from noisy counts in octaves.
 
@@ -143,14 +125,12 @@ def match_octaves(
     two octaves hold all of it then, so that they do not determine the width.
     """
     shapes, shares = _shapes(), counts / n_samples
-    distribution = NoiseDistribution(
-        math.hypot(distribution.deviation / n_samples, _MISFIT), distribution.is_laplace
-    )
+    deviation = math.hypot(deviation / n_samples, _MISFIT)
     likelihood = np.empty((len(counts), N_OCTAVES + 1, len(shapes.mean)), dtype=np.float32)
     evidence = np.empty(likelihood.shape[:2], dtype=np.float32)
-    for lo in range(0, len(shares), _COLUMNS_MATCHED_AT_ONCE):
-        part = slice(lo, lo + _COLUMNS_MATCHED_AT_ONCE)
-        found = likelihood[part] = _log_likelihood(shares[part], distribution, shapes)
+    for lo in range(0, len(shares), _COLUMNS_AT_ONCE):
+        part = slice(lo, lo + _COLUMNS_AT_ONCE)
+        found = likelihood[part] = _log_likelihood(shares[part], deviation, shapes)
         best = found.max(axis=2)
         probabilities = np.exp(np.subtract(found, best[:, :, None], out=found), out=found)
         evidence[part] = best + np.log(probabilities.sum(axis=2))
@@ -171,25 +151,16 @@ def match_octaves(
     return center, 2.0**logarithm, probabilities[:, :, far].sum(axis=(1, 2)) > 0.5
 
 
-def _log_likelihood(
-    shares: FloatArray, distribution: NoiseDistribution, shapes: _Shapes
-) -> FloatArray:
+def _log_likelihood(shares: FloatArray, deviation: float, shapes: _Shapes) -> FloatArray:
     """Return log likelihoods of every distribution with a width in every octave, by column."""
     sides = np.stack([shares[:, N_OCTAVES + 1 :], shares[:, N_OCTAVES - 1 :: -1]], axis=1)
     padded = np.pad(sides.astype(np.float32), ((0, 0), (0, 0), (_OCTAVES, _OCTAVES)))
     zeros = shares[:, N_OCTAVES].astype(np.float32)
-    if distribution.is_laplace:
-        zero = distribution.gain(zeros[:, None], shapes.zero[:, None, None])
-        found = np.repeat(zero, N_OCTAVES + 1, axis=2)
-        for shape, side, cell in np.argwhere(shapes.masses).tolist():
-            window = padded[:, side, cell : cell + N_OCTAVES + 1]
-            found[shape] += distribution.gain(window, shapes.masses[shape, side, cell])
-        return found.transpose(1, 2, 0)
     windows = np.lib.stride_tricks.sliding_window_view(padded, 2 * _OCTAVES, axis=2)
     found = np.tensordot(windows, shapes.masses, axes=((1, 3), (1, 2)))
     found += np.multiply.outer(zeros, shapes.zero)[:, None, :]
     found -= ((shapes.masses**2).sum(axis=(1, 2)) + shapes.zero**2) / 2.0
-    found /= np.float32(distribution.deviation**2)
+    found /= np.float32(deviation**2)
     return np.asarray(found)
 
 
@@ -207,7 +178,7 @@ def _pool_octaves(evidence: FloatArray) -> FloatArray:
 
 
 def match_linear(
-    counts: FloatArray, n_samples: int, distribution: NoiseDistribution, center: float, width: float
+    counts: FloatArray, n_samples: int, deviation: float, center: float, width: float
 ) -> tuple[float, float]:
     """Estimate centre and width of a uniform distribution from noisy counts in equal cells.
 
@@ -215,14 +186,12 @@ def match_linear(
     they explain the counts as well.
     """
     n_cells = len(counts)
-    distribution = NoiseDistribution(
-        math.hypot(distribution.deviation, _CELL_MISFIT * n_samples), distribution.is_laplace
-    )
+    deviation = math.hypot(deviation, _CELL_MISFIT * n_samples)
     logarithms = np.arange(0.0, math.log2(n_cells) - 1.0)
     rows = []
     for size in np.rint(2.0**logarithms).astype(np.intp):
         # Log likelihoods that all rows are in an interval of this size, indexed by its middle cell.
-        sums = np.concatenate([[0.0], np.cumsum(distribution.gain(counts, n_samples / size))])
+        sums = np.concatenate([[0.0], np.cumsum(_gain(counts, n_samples / size, deviation))])
         found = np.full(n_cells, -np.inf)
         found[size // 2 : size // 2 + n_cells - size + 1] = sums[size:] - sums[:-size]
         rows.append(found)
@@ -230,7 +199,7 @@ def match_linear(
     known = np.diff(ndtr((np.arange(n_cells + 1) / n_cells - center) / width))
     largest = float(found.max())
     probabilities = np.exp(found - largest)
-    kept = distribution.gain(counts, n_samples * known).sum()
+    kept = _gain(counts, n_samples * known, deviation).sum()
     if largest + math.log(probabilities.sum()) <= kept:
         return center, width
     by_length = np.cumsum(probabilities.sum(axis=1))
@@ -242,19 +211,21 @@ def match_linear(
     return float(probabilities.sum(axis=0) @ places), length / math.sqrt(12.0)
 
 
+def _gain(found: Any, expected: Any, deviation: float) -> Any:
+    """Return the log likelihood ratio of expected counts to empty cells, cell by cell."""
+    return (found - expected / 2.0) * expected / deviation**2
+
+
 # Largest absolute value of an entry in column scales.
 CLIP = 4.0
-# Number of entries that are read at a time, so that they stay in the cache.
-_BLOCK_ENTRIES = 2**16
-_COLUMNS_AT_ONCE = 64
+# Number of columns whose cells are counted, and matched with distributions, at a time.
+_COLUMNS_AT_ONCE = 32
 # Number of cells of a column before exponents outside the octaves are merged: one for each sign and
 # exponent of float32, and one for missing entries, padded to a multiple of 8.
 _RAW_CELLS = 520
 _MISSING = 512
-# Shares of mu^2 for octaves, for cells of narrow columns, and for moments.
-_PARTS = (0.6, 0.15, 0.25)
-# Shares of a pure epsilon for octaves, for cells of narrow columns, and for moments.
-_PURE_PARTS = (0.75, 0.15, 0.1)
+# Shares of the budget for octaves, for cells of narrow columns, and for moments.
+_PARTS = (0.7, 0.15, 0.15)
 # Number of equal cells of a narrow column, and their range in units of its centre.
 _N_CELLS = 4096
 _RANGE = (0.4, 1.6)
@@ -276,12 +247,9 @@ SCALES = "column scales"
 SHARE = 0.08
 # Below this n mu / sqrt(d) the noise hides the scales of most columns, and none are released.
 _LEAST_STRENGTH = 8.0
-# The same for pure DP: the share of epsilon is this number times the number of columns over
-# n epsilon, within limits; below a least n epsilon / d no scales are released.
-_PURE_SHARE = 80.0
-_LEAST_PURE_SHARE = 0.05
-_LARGEST_PURE_SHARE = 0.3
-_LEAST_PURE_STRENGTH = 120.0
+# Share of epsilon for scales of pure DP, and the least n epsilon / d with which they are released.
+_PURE_SHARE = 0.25
+_LEAST_PURE_STRENGTH = 60.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -325,7 +293,7 @@ def in_column_scales(
     if isinstance(X, Chunks):
         return X.each(in_column_scales, scales, clip, kind)
     Z = np.empty(X.shape, dtype=kind)
-    step = max(1, min(len(X), _BLOCK_ENTRIES // max(1, X.shape[1])))
+    step = max(1, min(len(X), CACHED_BYTES // NUMBER_BYTES // max(1, X.shape[1])))
     work = np.empty((step, X.shape[1]))
     # Repeated to full blocks, because broadcasting along short rows is slow.
     center, scale = np.tile(scales.center, (step, 1)), np.tile(scales.scale, (step, 1))
@@ -352,7 +320,7 @@ def affordable_scales(
     """
     if budget.is_pure:
         strength, least = n_samples * budget.epsilon / n_features, _LEAST_PURE_STRENGTH
-        share = min(max(_PURE_SHARE / strength, _LEAST_PURE_SHARE), _LARGEST_PURE_SHARE)
+        share = _PURE_SHARE
     else:
         strength, least = n_samples * budget.mu, _LEAST_STRENGTH * math.sqrt(n_features)
         share = SHARE
@@ -431,8 +399,8 @@ class ColumnScalesPlan:
         return known.released_scales
 
     def _use_octaves(self, known: KnownScales, noisy: FloatArray) -> KnownScales:
-        distribution = NoiseDistribution(noise_deviation(self.octaves), self.cells.is_pure)
-        center, scale, is_narrow = match_octaves(noisy, self.n_samples, distribution)
+        deviation = noise_deviation(self.octaves)
+        center, scale, is_narrow = match_octaves(noisy, self.n_samples, deviation)
         # A column whose centre is near zero has no range around it. An estimated centre is near
         # zero if both signs are probable.
         narrow = np.flatnonzero(is_narrow & (np.abs(center) > scale))
@@ -444,11 +412,10 @@ class ColumnScalesPlan:
     def _use_cells(self, known: KnownScales, noisy: FloatArray) -> KnownScales:
         center, scale = known.released_scales.center.copy(), known.released_scales.scale.copy()
         deviation = noise_deviation(_noise_of_counts(len(known.narrow), self.cells))
-        distribution = NoiseDistribution(deviation, self.cells.is_pure)
         for j, low, high, cells in zip(known.narrow, *_ends(known), noisy, strict=True):
             length = high - low
             place, width = match_linear(
-                cells, self.n_samples, distribution, (center[j] - low) / length, scale[j] / length
+                cells, self.n_samples, deviation, (center[j] - low) / length, scale[j] / length
             )
             center[j], scale[j] = low + place * length, width * length
         return replace(known, scales=ColumnScales(center, scale))
@@ -503,7 +470,7 @@ def octave_counts(X: NDArray[Any], weights: FloatArray | None = None) -> FloatAr
     for first in range(0, n_features, _COLUMNS_AT_ONCE):
         part = X[:, first : first + _COLUMNS_AT_ONCE]
         width = part.shape[1]
-        step = max(1, min(n_samples, _BLOCK_ENTRIES // width))
+        step = max(1, min(n_samples, CACHED_BYTES // NUMBER_BYTES // width))
         column = np.tile(np.arange(width, dtype=np.uint32) * _RAW_CELLS, (step, 1))
         raw = np.zeros(width * _RAW_CELLS)
         for lo in range(0, n_samples, step):
@@ -571,7 +538,7 @@ def clipped_moments(
     # in steps of the grid.
     fine = ColumnScales(scales.center, scales.scale * (CLIP / _GRID))
     ends = None if people is None else np.append(people.starts, len(X))
-    step = max(1, _BLOCK_ENTRIES // X.shape[1])
+    step = max(1, CACHED_BYTES // NUMBER_BYTES // X.shape[1])
     for lo in range(0, len(X) if people is None else len(people), step):
         if ends is None:
             s = np.rint(in_column_scales(X[lo : lo + step], fine, _GRID))
@@ -607,7 +574,7 @@ def plan_column_scales(n_samples: int, n_features: int, budget: Budget) -> Colum
         f"an estimate of the scales of {n_features} columns",
         "state their public scales, or use fewer columns",
     )
-    octaves, cells, moments = budget.parts(_PURE_PARTS if budget.is_pure else _PARTS)
+    octaves, cells, moments = budget.parts(_PARTS)
     first, narrow = _noise_of_counts(n_features, octaves), _noise_of_counts(1, cells)
     # docs/proofs/column_scales.md, Lemma 2.
     last = moments.noise(2.0 * math.sqrt(n_features) * UP)
