@@ -33,8 +33,8 @@ LEAST_ROWS = 3000
 # File below the package, name, and the alternatives.
 LINEAR = (
     ("engine/scales.py", "SHARE", "0.04", "0.16"),
-    ("engine/linear.py", "LENGTH_SHARE", "0.01", "0.04"),
-    ("engine/linear.py", "_LONGER", "0.9", "2.4"),
+    ("engine/linear.py", "NUMBER_SHARE", "0.01", "0.04"),
+    ("engine/moment.py", "LONGER", "0.9", "2.4"),
     ("engine/linear.py", "MOMENT_SHARE", "0.09", "0.36"),
     ("engine/linear.py", "COLUMN_CLIP", "1.0", "3.0"),
     ("engine/moment.py", "CONSTANT", "0.25", "1.0"),

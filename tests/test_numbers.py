@@ -83,7 +83,8 @@ SENTENCES = {
         f"with $b={CLIP:g}$ in the default fit",
         f"take {short(of(f'{SCALES}.SHARE'))} of $\\mu^2$, or "
         f"{short(of(f'{SCALES}._PURE_SHARE'))} of $\\epsilon$ for pure DP",
-        f"step 1 has {short(PARTS[0])}, steps 3 and 4 have {short(PARTS[1])} each",
+        f"step 1 has {short(PARTS[0])}, step 3 has {short(PARTS[1])}",
+        f"and step 4 has {short(PARTS[2])}",
         f"$n\\epsilon<{of(f'{SCALES}._LEAST_PURE_STRENGTH'):.0f}\\,d$",
     ),
     "architecture.md": (

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from dp_halfspace._memory import COPIED_ROWS, WORK_ENTRIES
 from dp_halfspace.data.chunks import Chunks, LocalChunks, apply_to_chunks
 from dp_halfspace.data.encoding import numbers_of, written_out
 from dp_halfspace.data.validation import TrainingData
@@ -26,11 +27,6 @@ from dp_halfspace.rows.blocks import FloatArray, canonical_csr, clip_scales, sca
 
 if TYPE_CHECKING:
     from dp_halfspace.projection.features import AdditiveMap, FeatureMap
-
-# Number of rows whose features are computed at a time, and number of features in a chunk.
-_ROWS = 1024
-_CHUNK_ENTRIES = 2**20
-
 
 # Value of n mu for each column of numbers from which on scales are also estimated where a scale is
 # stated: a range, whose ends rare values may determine, or the norm of a row.
@@ -136,7 +132,7 @@ class Features:
             return replace(data, X=made.kept() if size <= self.memory else made)
         if size <= self.memory or data.weights is not None:
             return replace(data, X=self.write(X))
-        step = max(_CHUNK_ENTRIES // self.n_columns, _ROWS)
+        step = max(WORK_ENTRIES // self.n_columns, COPIED_ROWS)
         made = _in_chunks(X, step).each(self.write)
         made = replace(made, n_columns=self.n_columns, sample=self.nothing)
         return replace(data, X=made, class_indices=_in_chunks(data.class_indices, step))
@@ -149,13 +145,13 @@ class Features:
     def write(self, rows: Any) -> NDArray[np.float32]:
         """Return the features of rows, which may be coded; each is mapped by itself."""
         out = np.empty((rows.shape[0], self.n_columns), dtype=np.float32)
-        for lo in range(0, len(out), _ROWS):
-            part = self.columns(rows[lo : lo + _ROWS]) / self.unit
+        for lo in range(0, len(out), COPIED_ROWS):
+            part = self.columns(rows[lo : lo + COPIED_ROWS]) / self.unit
             if math.isfinite(self.longest):
                 factors = clip_scales(part, self.longest)
                 is_sparse = sparse.issparse(part)
                 part = scale_csr(part, factors) if is_sparse else part * factors[:, None]
-            out[lo : lo + _ROWS] = self.feature_map.apply(part)
+            out[lo : lo + COPIED_ROWS] = self.feature_map.apply(part)
         return out
 
     def columns(self, rows: Any, clip: float = CLIP) -> FloatArray:

@@ -33,6 +33,7 @@ from dp_halfspace.engine.moment import (
     CONSTANT,
     DIRECTIONS,
     LARGEST_STRETCH,
+    LONGER,
     WIDEST,
     Centring,
     centring_of,
@@ -91,13 +92,9 @@ from dp_halfspace.rows.rows import Rows
 if TYPE_CHECKING:
     from dp_halfspace.projection.linear import LinearMap
 
-# Share of mu^2 that counts of the classes take, if these are to be balanced.
-COUNTS_SHARE = 0.02
-# Share of mu^2 that the length of rows takes of what counts and scales leave.
-LENGTH_SHARE = 0.02
-# The norm that counts as one, over the root of the mean squared length of the rows: longer rows are
-# clipped.
-_LONGER = 1.2
+# Share of mu^2 that a single number takes of what is left: each of the counts of the classes, if
+# these are to be balanced, and the length of rows.
+NUMBER_SHARE = 0.02
 # A squared length is counted in so many steps, a power of two, so that sums are exact.
 _SQUARE_STEPS = 2**16
 # Share of mu^2 that the second moment takes of what is left then; the steps take the rest.
@@ -216,7 +213,7 @@ def linear_releases(shape: Shape, budget: Budget) -> tuple[list[Release[Any]], f
     """
     releases: list[Release[Any]] = []
     if shape.balances:
-        counts, budget = budget.split(COUNTS_SHARE)
+        counts, budget = budget.split(NUMBER_SHARE)
         releases.append(count_release(shape, counts))
     if shape.scales is not None:
         found = shape.scales.releases()
@@ -227,7 +224,7 @@ def linear_releases(shape: Shape, budget: Budget) -> tuple[list[Release[Any]], f
         if releases:
             # The releases so far read the rows as they were handed in.
             releases[-1] = replace(releases[-1], row_map=partial(scaled_rows, shape))
-        length, budget = budget.split(LENGTH_SHARE)
+        length, budget = budget.split(NUMBER_SHARE)
         releases.append(length_release(shape, length))
     elif releases:
         releases[-1] = replace(releases[-1], row_map=partial(first_rows, shape))
@@ -360,7 +357,7 @@ def length_of(
     rows that are too long are clipped.
     """
     square = (released + noise_deviation(noise)) / n_samples
-    return min(_LONGER * math.sqrt(max(square, 1.0 / _SQUARE_STEPS)), 1.0)
+    return min(LONGER * math.sqrt(max(square, 1.0 / _SQUARE_STEPS)), 1.0)
 
 
 def sum_of_squares(data: TrainingData, unit: float) -> float:

@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy.linalg import eigh
 
+from dp_halfspace._memory import COPIED_ROWS
 from dp_halfspace._rounding import UP
 from dp_halfspace.privacy.budget import Budget
 from dp_halfspace.privacy.mechanisms import GaussianNoise, L2LaplaceNoise, NoNoise, noise_deviation
@@ -29,25 +30,17 @@ LENGTHENED = math.hypot(1.0, CONSTANT)
 WIDEST = 512
 # Number of directions that whitening distinguishes: more would be those of the noise.
 DIRECTIONS = 10.0
-# A mean is shrunk as if its square had this many times the variance of its noise as prior doubt.
-_DOUBT = 3.0
-# Least amount that is added to eigenvalues: as a share of the edge of the noise, and of the mean
-# eigenvalue.
-_EDGE_FLOOR = 0.02
+# Least amount that is added to eigenvalues, as a share of their mean.
 _TRACE_FLOOR = 1e-3
-# The mean squared length of rows is assumed to be at least this number.
-_LEAST_SQUARE = 0.05
-# Largest eigenvalue, relative to the number of rows.
-_CEILING = 16.0
 # No direction is stretched by more than this factor, so that rounding errors are bounded.
 _MOST_STRETCH = 1024.0
-# Length to which `RowClip` shortens rows, relative to that to which a fit clips them: rows of
-# features, and rows of columns. A column's own coefficient is its effect, which must not turn round
-# in a row that others make long: with 1.2 it does in up to 4 % of rows.
-_WIDER_FEATURES = 1.2
+# A row counts as long if its norm is this many times the typical one: a fit clips it, and rows of
+# features are shortened to so many times the length to which a fit clips them before they are
+# scored.
+LONGER = 1.2
+# The same for rows of columns to be scored. A column's own coefficient is its effect, which must
+# not turn round in a row that others make long: with 1.2 it does in up to 4 % of rows.
 _WIDER_COLUMNS = 1.5
-# Number of rows that `RowClip` shortens at a time.
-_ROWS_SHORTENED = 1024
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -102,7 +95,7 @@ class Centring:
 
     def feature_clip(self) -> RowClip:
         """Return the limit for rows of features to be scored, which a fit clips to norm one."""
-        return RowClip(self.mean, self.whitening, _WIDER_FEATURES * self.radius, 1.0)
+        return RowClip(self.mean, self.whitening, LONGER * self.radius, 1.0)
 
     def row_clip(self, unit: float) -> RowClip:
         """Return the limit for rows of columns to be scored, which a fit divides by `unit`."""
@@ -133,8 +126,8 @@ class RowClip:
 
     def shorten(self, rows: FloatArray) -> None:
         """Shorten long rows towards the mean, in place."""
-        for lo in range(0, len(rows), _ROWS_SHORTENED):
-            part = rows[lo : lo + _ROWS_SHORTENED]
+        for lo in range(0, len(rows), COPIED_ROWS):
+            part = rows[lo : lo + COPIED_ROWS]
             # Squares of small numbers may underflow.
             with np.errstate(under="ignore"):
                 if math.isfinite(self.norm):
@@ -211,21 +204,21 @@ def centring_of(
         error = deviation / math.sqrt(2.0) / c / total
         mean = moment[:-1, -1] / c / total
         spread = max(float(mean @ mean) / n_columns - error**2, 0.0)
-        mean *= spread / max(spread + _DOUBT * error**2, 1e-300)
+        mean *= spread / max(spread + error**2, 1e-300)
         mean /= max(float(np.linalg.norm(mean)), 1.0)
     covariance = moment[:n_columns, :n_columns] - total * np.outer(mean, mean)
     # Eigenvalues below the edge of the spectrum of the noise are those of the noise.
     edge = deviation * math.sqrt(2.0 * n_columns)
     noisy, directions = eigh(covariance, check_finite=False, overwrite_a=True)
-    trace = max(float(noisy.sum()), _LEAST_SQUARE * total)
+    # Noise may hide it, and rows may be zero: it counts as that of one row at least.
+    trace = max(float(noisy.sum()), 1.0)
     values = np.sqrt(np.maximum(np.maximum(noisy, 0.0) ** 2 - edge**2, 0.0))
     resolved = values
     values = values + max((trace - values.sum()) / n_columns, 0.0)
-    floor = max(_EDGE_FLOOR * edge, _TRACE_FLOOR * trace / n_columns)
+    floor = _TRACE_FLOOR * trace / n_columns
     while (values / (values + floor)).sum() > n_directions:
         floor *= 1.1
-    factors = np.sqrt(total / np.minimum(values + floor, _CEILING * total))
-    factors = np.minimum(factors, _MOST_STRETCH)
+    factors = np.minimum(np.sqrt(total / (values + floor)), _MOST_STRETCH)
     radius = math.sqrt(float((values / (values + floor)).sum()))
     whitening = (directions * factors) @ directions.T
     resolved = resolved / (values + floor)

@@ -225,7 +225,7 @@ _COLUMNS_AT_ONCE = 32
 _RAW_CELLS = 520
 _MISSING = 512
 # Shares of the budget for octaves, for cells of narrow columns, and for moments.
-_PARTS = (0.7, 0.15, 0.15)
+_PARTS = (0.65, 0.15, 0.2)
 # Number of equal cells of a narrow column, and their range in units of its centre.
 _N_CELLS = 4096
 _RANGE = (0.4, 1.6)
@@ -234,13 +234,11 @@ _GRID = 1024.0
 # Factor of the squares: 3/2 is small enough for the sensitivity 2 sqrt(d) of both moments together
 # (docs/proofs/column_scales.md, Lemma 2).
 _SQUARE_WEIGHT = 1.5
-# Expected variances of the corrections by the moments: of a centre over its scale, and of a mean
+# Expected variance of the corrections by the moments, of a centre over its scale and of a mean
 # square. A correction is shrunk according to the ratio of its noise to this variance.
-_CENTER_VARIANCE = 0.1
-_SQUARE_VARIANCE = 0.4
-# Range of the factor that corrects the square of a scale.
+_CORRECTION_VARIANCE = 0.2
+# Least factor that corrects the square of a scale.
 _SMALLEST_SQUARE = 0.03
-_LARGEST_SQUARE = 16.0
 # What the releases of the scales ask for, in words.
 SCALES = "column scales"
 # Share of mu^2 for scales.
@@ -362,8 +360,8 @@ class ColumnScalesPlan:
         """
         spread = noise_deviation(self.moments, 2 * n_columns) / self.n_samples
         of_mean, of_square = (CLIP * spread) ** 2, (CLIP**2 / _SQUARE_WEIGHT * spread) ** 2
-        center = of_mean / (1.0 + of_mean / _CENTER_VARIANCE)
-        square = of_square / (1.0 + of_square / _SQUARE_VARIANCE)
+        center = of_mean / (1.0 + of_mean / _CORRECTION_VARIANCE)
+        square = of_square / (1.0 + of_square / _CORRECTION_VARIANCE)
         return math.sqrt(center), math.sqrt(square) / 2.0
 
     def releases(self) -> list[Release[Any]]:
@@ -425,10 +423,10 @@ class ColumnScalesPlan:
         spread = noise_deviation(self.moments, sums.size) / self.n_samples
         mean, square = CLIP * sums[0], CLIP**2 / _SQUARE_WEIGHT * sums[1]
         variance = (CLIP * spread) ** 2
-        mean = mean / (1.0 + variance / _CENTER_VARIANCE)
+        mean = mean / (1.0 + variance / _CORRECTION_VARIANCE)
         variance = (CLIP**2 / _SQUARE_WEIGHT * spread) ** 2
-        square = 1.0 + (square - 1.0) / (1.0 + variance / _SQUARE_VARIANCE)
-        factor = np.sqrt(np.clip(square - mean**2, _SMALLEST_SQUARE, _LARGEST_SQUARE))
+        square = 1.0 + (square - 1.0) / (1.0 + variance / _CORRECTION_VARIANCE)
+        factor = np.sqrt(np.clip(square - mean**2, _SMALLEST_SQUARE, CLIP**2))
         center, scale = known.released_scales.center, known.released_scales.scale
         return replace(known, scales=ColumnScales(center + scale * mean, scale * factor))
 

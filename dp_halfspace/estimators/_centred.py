@@ -25,8 +25,8 @@ from dp_halfspace.data.record_weights import weights_of
 from dp_halfspace.data.validation import TrainingData
 from dp_halfspace.engine.linear import (
     COLUMN_CLIP,
-    LENGTH_SHARE,
     MOMENT_SHARE,
+    NUMBER_SHARE,
     clipped_rows_over,
     length_noise,
     length_of,
@@ -328,7 +328,7 @@ def plan_moment(read: RowsRead, budget: Budget) -> tuple[Noise | None, Noise | N
     """
     if read.n_columns > WIDEST:
         return None, None, budget
-    first, rest = budget.split(LENGTH_SHARE)
+    first, rest = budget.split(NUMBER_SHARE)
     part, rest = rest.split(MOMENT_SHARE)
     size, n_samples = read.n_final, read.facts.n_privacy_units
     noise = moment_noise(n_samples, size, read.block_rows, part, is_single=False)
@@ -417,7 +417,7 @@ def plan_centred_objective(
     left = rest.epsilon if budget.is_pure else epsilon
     wanted = ridge
     if wanted is None:
-        share = 1.0 if moment is None else (1.0 - LENGTH_SHARE) * (1.0 - MOMENT_SHARE)
+        share = 1.0 if moment is None else (1.0 - NUMBER_SHARE) * (1.0 - MOMENT_SHARE)
         wanted = perturbed_row_ridge(risk, left, delta, mu_share=share)
     room = feasible_ridge(risk, wanted, left, delta, earlier)
     if room is None:

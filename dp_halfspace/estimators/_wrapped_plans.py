@@ -14,7 +14,7 @@ from dp_halfspace._budget import warn_of_scales
 from dp_halfspace.data.validation import TrainingData
 from dp_halfspace.engine.counts import balancing_weights, count_noise, counts_asked
 from dp_halfspace.engine.features import scales_pay
-from dp_halfspace.engine.linear import COUNTS_SHARE, without_missing
+from dp_halfspace.engine.linear import NUMBER_SHARE, without_missing
 from dp_halfspace.engine.moment import WIDEST
 from dp_halfspace.engine.plan import FitPlan, Fitted, PublicFacts
 from dp_halfspace.engine.scales import (
@@ -213,7 +213,7 @@ def _plan_balanced(plan: Planner, facts: PublicFacts, budget: Budget) -> FitPlan
             "class_weight='balanced' is not supported together with a selection among "
             "margins: give PUBLIC weights, or the default margin and selection"
         )
-    part, rest = budget.split(COUNTS_SHARE)
+    part, rest = budget.split(NUMBER_SHARE)
     noise = count_noise(facts.n_classes, part, has_weights=facts.has_weights)
     inner = _fit_beside(
         (noise.event,),

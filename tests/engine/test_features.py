@@ -141,7 +141,7 @@ def test_released_scales_take_the_place_of_stated_ones():
 
 
 def test_features_that_do_not_fit_are_computed_again_in_chunks(monkeypatch):
-    monkeypatch.setattr(module, "_CHUNK_ENTRIES", 2**14)
+    monkeypatch.setattr(module, "WORK_ENTRIES", 2**14)
     X = np.hstack([RNG.normal(size=(5000, 3)), np.eye(2)[RNG.integers(2, size=5000)]])
     data = TrainingData(X, np.arange(5000) % 2, np.array([0, 1]), None)
     kept, again = features().of(data), features(memory=0).of(data)
