@@ -5,8 +5,10 @@ these factors, so that the used number is always on the conservative side of the
 additional noise is the difference of a factor from one, which is too small to be measured.
 """
 
+import numpy as np
+
 # Unit roundoff of float64, round to nearest.
-EPS = 2.0**-53
+EPS = float(np.finfo(np.float64).epsneg)
 # Divisors are raised to this number, whose reciprocal is finite.
 TINY = 1e-300
 

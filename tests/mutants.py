@@ -1279,7 +1279,12 @@ MUTANTS = [
     *of(
         "rows/directions.py",
         "tests/papers/test_directions.py",
-        ("", "TILE_ROWS = 255", "TILE_ROWS = 256", "test_no_count_of_a_tile_overflows_its_byte"),
+        (
+            "",
+            "TILE_ROWS = np.iinfo(np.uint8).max",
+            "TILE_ROWS = 256",
+            "test_no_count_of_a_tile_overflows_its_byte",
+        ),
         (
             "",
             "_DIRECTION_NORM = 2047",
@@ -4730,7 +4735,12 @@ MUTANTS = [
     *of(
         "optim/objectives.py",
         "tests/test_chunks.py",
-        ("", "NO_RIDGE = 5e-324", "NO_RIDGE = 1e-2", "test_minimisers_are_certified_in_chunks"),
+        (
+            "",
+            "float(np.finfo(np.float64).smallest_subnormal)",
+            "1e-2",
+            "test_minimisers_are_certified_in_chunks",
+        ),
     ),
     *of(
         "papers/pair_objective.py",

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 # are exact in any order.
 GRID_BITS = 30
 # Largest number of bits of a sum of weights.
-EXACT_BITS = 52
+EXACT_BITS = int(np.finfo(np.float64).nmant)
 # Number of rows of a block of later rows, a power of two.
 _TILE = 128
 

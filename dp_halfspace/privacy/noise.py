@@ -33,6 +33,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtri
 
+from dp_halfspace._memory import LONG_BLOCK
 from dp_halfspace.privacy.interception import PureMechanism
 from dp_halfspace.privacy.randomness import OS_RANDOMNESS, ByteSource, read_words
 
@@ -185,8 +186,6 @@ _MOST_GAUSSIAN_GRID_BITS = 36
 
 # Values are clipped to this many grid steps; below it every multiple of the grid is a float.
 _CLIP_STEPS = 2.0**52
-# Number of draws per block, so that the working arrays fit in the second-level cache.
-_DRAWS_PER_BLOCK = 8192
 
 # Assumption (c) of docs/proofs/noise.md: |error of ndtri at p <= 1/2| <= 2**-44 (1 + |z|).
 _NDTRI_ERROR = 2.0**-44
@@ -302,8 +301,8 @@ def add_noise(value: ArrayLike, noise: GridNoise, source: ByteSource) -> NDArray
     with np.errstate(all="ignore"):
         released = np.array(value, dtype=np.float64, order="C")
         flat = released.reshape(-1)
-        for start in range(0, flat.size, _DRAWS_PER_BLOCK):
-            block = flat[start : start + _DRAWS_PER_BLOCK]
+        for start in range(0, flat.size, LONG_BLOCK):
+            block = flat[start : start + LONG_BLOCK]
             # The grid is a power of two, so the division is exact. The quotient is clipped before
             # it is rounded, because it may be infinite.
             np.multiply(block, 1.0 / noise.grid, out=block)

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from dp_halfspace._arrays import FloatArray as FloatArray  # noqa: PLC0414 (others import it here)
-from dp_halfspace._memory import CACHED_BYTES, COPIED_ROWS, NUMBER_BYTES, SPARSE_ROWS
+from dp_halfspace._memory import AT_ONCE, CACHED_BYTES, LONG_BLOCK, NUMBER_BYTES
 from dp_halfspace.data.chunks import add_compensated
 from dp_halfspace.data.sparse_rows import checked_csr
 
@@ -69,8 +69,8 @@ def block_size(n_rows: int, n_columns: int, *, is_sparse: bool) -> int:
     >>> block_size(100_000, 50, is_sparse=False)
     3932
     """
-    size = SPARSE_ROWS if is_sparse else max(_MIN_ROWS, _SUMMED_ENTRIES // max(n_columns, 1))
-    return max(1, min(n_rows, size, SPARSE_ROWS))
+    size = LONG_BLOCK if is_sparse else max(_MIN_ROWS, _SUMMED_ENTRIES // max(n_columns, 1))
+    return max(1, min(n_rows, size, LONG_BLOCK))
 
 
 def sum_of_parts(
@@ -159,7 +159,7 @@ def sums_of_squares(matrix: Any) -> FloatArray:
     if not sparse.issparse(matrix):
         with np.errstate(over="ignore"):
             return np.asarray(np.einsum("ij,ij->i", matrix, matrix), dtype=np.float64)
-    n_rows, step = matrix.shape[0], COPIED_ROWS
+    n_rows, step = matrix.shape[0], AT_ONCE
     squares = np.empty(n_rows)
     for lo in range(0, n_rows, step):
         ends = matrix.indptr[lo : lo + step + 1]
@@ -329,7 +329,7 @@ def scales_and_lengths(X: Any, bound: float) -> tuple[FloatArray, FloatArray]:
         X = canonical_csr(X)
     n, d = X.shape
     target = bound * (1.0 - (d + 8) * 2.0**-52)
-    step = min(COPIED_ROWS, block_size(n, d, is_sparse=False))
+    step = min(AT_ONCE, block_size(n, d, is_sparse=False))
     if sparse.issparse(X):
         squares = sums_of_squares(X)
     else:

@@ -26,7 +26,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from dp_halfspace._memory import COPIED_ROWS, KEPT_BYTES
+from dp_halfspace._memory import AT_ONCE, KEPT_BYTES
 from dp_halfspace._rounding import WIDE_UP
 from dp_halfspace.rows.blocks import FloatArray
 from dp_halfspace.rows.rows import Rows
@@ -273,8 +273,8 @@ def integer_norm(largest: int, n_columns: int) -> float:
 
 IntArray: TypeAlias = NDArray[np.int64]
 
-TILE_ROWS = 255  # so many ones fit into a byte
-_TILE_COLUMNS = 1024
+# Rows of a tile: so many ones fit into a byte.
+TILE_ROWS = np.iinfo(np.uint8).max
 # Public weights of the two classes are rounded to multiples of 2^-16.
 WEIGHT_BITS = 16
 # Fraction of the margin that remains after a projection and a net in the published algorithm.
@@ -299,8 +299,8 @@ def integer_rows(rows: Rows) -> IntegerRows:
     if 4 * n * size > KEPT_BYTES:
         return IntegerRows(rows, None)
     kept = np.empty((n, size), dtype=np.float32)
-    for lo in range(0, n, COPIED_ROWS):
-        index = np.arange(lo, min(lo + COPIED_ROWS, n))
+    for lo in range(0, n, AT_ONCE):
+        index = np.arange(lo, min(lo + AT_ONCE, n))
         kept[index] = _integers(rows, index)
     return IntegerRows(rows, kept)
 
@@ -330,8 +330,8 @@ def open_records(
     rounding = (1.0 + stream.radius) * (math.sqrt(stream.n_columns) / 2.0 + 1.0) / stream.length
     farthest = (stream.radius + rounding) * float(np.linalg.norm(stream.centre)) * WIDE_UP
     undecided, n_negative = [index[:0]], 0
-    for lo in range(0, len(index), COPIED_ROWS):
-        part = index[lo : lo + COPIED_ROWS]
+    for lo in range(0, len(index), AT_ONCE):
+        part = index[lo : lo + AT_ONCE]
         integers = rows[part].astype(np.float64)
         score = integers @ stream.centre
         settled = np.abs(score) > farthest * np.sqrt(np.einsum("ij,ij->i", integers, integers))
@@ -354,14 +354,14 @@ def counts_below(
     """
     width = directions.shape[1]
     counts = np.zeros(limits.shape, dtype=np.int64)
-    tile = (min(TILE_ROWS, len(index)), min(_TILE_COLUMNS, width))
+    tile = (min(TILE_ROWS, len(index)), min(AT_ONCE, width))
     products = np.empty(tile, dtype=np.float32)
     below = np.empty(tile, dtype=np.bool_)
     for start in range(0, len(index), TILE_ROWS):
         integers = rows[index[start : start + TILE_ROWS]]
-        for lo in range(0, width, _TILE_COLUMNS):
-            part = np.s_[lo : lo + _TILE_COLUMNS]
-            shape = np.s_[: len(integers), : min(_TILE_COLUMNS, width - lo)]
+        for lo in range(0, width, AT_ONCE):
+            part = np.s_[lo : lo + AT_ONCE]
+            shape = np.s_[: len(integers), : min(AT_ONCE, width - lo)]
             np.matmul(integers, directions[:, part], out=products[shape])
             for count, limit in zip(counts, limits, strict=True):
                 np.less(products[shape], limit[part], out=below[shape])
