@@ -26,3 +26,7 @@ FAR_DOWN = 1.0 - 2.0**-30
 # candidate and the budget that the plan of the candidate may use; the search checks it.
 WIDE_UP = 1.0 + 2.0**-20
 WIDE_DOWN = 1.0 - 2.0**-20
+
+# Width of the ramp on which the loss of a record falls from one to zero, relative to the largest
+# score. With a jump, a rounding error could change a loss by one for every record.
+RAMP_WIDTH = 2.0**-16

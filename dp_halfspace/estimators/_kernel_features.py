@@ -9,6 +9,7 @@ import math
 
 import numpy as np
 
+from dp_halfspace.papers.training import PROJECTED
 from dp_halfspace.privacy.budget import Budget
 from dp_halfspace.projection.features import FeatureMap, ProjectedFeatures
 from dp_halfspace.projection.linear import draw_projection, jl_dimension
@@ -35,9 +36,6 @@ ADDITIVE = ("auto", "additive")
 
 # Range of length scales relative to data_norm: float32 cannot distinguish features outside it.
 _RELATIVE_SCALES = (1e-6, 1e6)
-
-# Dimension of a projection if no margin is known.
-_PROJECTED = 500
 
 
 def relative_scale(length_scale: float | str, data_norm: float) -> float | None:
@@ -92,7 +90,7 @@ def project_features(
     """Apply a random projection to the features, if this lowers their number."""
     if kind is None:
         return features
-    size = _PROJECTED if margin is None else jl_dimension(margin, n_samples)
+    size = PROJECTED if margin is None else jl_dimension(margin, n_samples)
     rng = np.random.default_rng(seed)
     linear_map = draw_projection(kind, features.n_components, size, rng)
     return features if linear_map is None else ProjectedFeatures(features, linear_map)

@@ -19,6 +19,7 @@ from scipy.linalg import eigh
 
 from dp_halfspace._memory import NUMBER_BYTES, by_blocks
 from dp_halfspace._params import NUMBER_RANGE, public_number
+from dp_halfspace._rounding import TINY
 from dp_halfspace._sklearn_compat import Interval, StrOptions
 from dp_halfspace.data.validation import TrainingData
 from dp_halfspace.engine.plan import Fitted, PublicFacts, WrappedPlan
@@ -30,6 +31,7 @@ from dp_halfspace.papers.labels import (
     log_odds_shift,
     plan_labels,
 )
+from dp_halfspace.papers.staged_search import MOST_CANDIDATES, MOST_DIMENSIONS
 from dp_halfspace.privacy.budget import Budget
 from dp_halfspace.privacy.mechanisms import Permit
 from dp_halfspace.privacy.randomness import public_generator
@@ -44,7 +46,6 @@ _FITTED_ROWS = 5000
 _DISTANCES = 2000
 # Linear features above this number are randomly projected first.
 _MOST_LINEAR = 1024
-_SMALLEST_LENGTH = 1e-300
 _LARGEST_ENTRY = 1e100
 # Principal components with less than this share of the largest variance are dropped.
 _RANK = 1e-10
@@ -112,7 +113,7 @@ def fit_label_features(
         if length_scale is None:
             scaled = _scale_rows(sample, data_norm, scale)
             length_scale = _median_distance(scaled, rng) / 2.0 * scale
-        scale = max(length_scale, _SMALLEST_LENGTH)
+        scale = max(length_scale, TINY)
         scales = np.ones(n_fourier // 2)
         matrix = draw_fourier(d, scales, rng).frequencies.astype(np.float64)
     elif d > _MOST_LINEAR:
@@ -147,7 +148,7 @@ def _largest_entry(X: Any) -> float:
     """Return the largest absolute entry, or 1 for rows of zeros."""
     values = X.data if sparse.issparse(X) else X
     largest = float(np.abs(values).max(initial=0.0))
-    return max(largest, _SMALLEST_LENGTH) if largest > 0 else 1.0
+    return max(largest, TINY) if largest > 0 else 1.0
 
 
 def _features(X: Any, matrix: FloatArray | RademacherMap | None) -> FloatArray:
@@ -186,7 +187,7 @@ def _principal(
     values, vectors = _eigenvectors(features - mean, min(keep, len(mean)))
     # The sign is fixed, because it depends on the library otherwise.
     peaks = vectors[np.abs(vectors).argmax(axis=0), np.arange(vectors.shape[1])]
-    known = values > max(_RANK * float(values[0]), _SMALLEST_LENGTH)
+    known = values > max(_RANK * float(values[0]), TINY)
     powers = np.where(known, np.where(known, values, 1.0) ** (-whitening / 2.0), 0.0)
     variances = np.where(known, values * powers**2, 0.0)
     size = math.sqrt(float(variances.sum()))
@@ -216,8 +217,6 @@ _PER_ROOT = 0.85
 # Smallest and largest number of components.
 _FEWEST_COMPONENTS = 8
 _MOST_COMPONENTS = 150
-# Largest number of components for the net, because random candidates cover few dimensions only.
-_NET_MOST = 12
 
 
 @dataclass(frozen=True, slots=True)
@@ -401,7 +400,7 @@ class LabelPrivateClassifier(PrivateLinearClassifier):
         "n_components": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"}), None],
         "whitening": [Interval(Real, 0, 1, closed="both")],
         "alpha": [Interval(Real, 1e-9, NUMBER_RANGE[1], closed="both"), StrOptions({"auto"})],
-        "n_candidates": [Interval(Integral, 1, 10**6, closed="both")],
+        "n_candidates": [Interval(Integral, 1, MOST_CANDIDATES, closed="both")],
         "n_stages": [Interval(Integral, 1, 64, closed="both"), StrOptions({"auto"})],
         "margin": [Interval(Real, SMALLEST_MARGIN, 1, closed="both"), None],
         "data_norm": [*PrivateLinearClassifier._parameter_constraints["data_norm"], None],
@@ -419,7 +418,7 @@ class LabelPrivateClassifier(PrivateLinearClassifier):
         is_net, size = self.mechanism == "net", self.n_components
         if size == "auto":
             root = math.sqrt(facts.n_privacy_units * min(budget.epsilon, 1e6))
-            most = _NET_MOST if is_net else _MOST_COMPONENTS
+            most = MOST_DIMENSIONS if is_net else _MOST_COMPONENTS
             size = round(min(max(_PER_ROOT * root, _FEWEST_COMPONENTS), most))
         relative = _NET_CONSTANT if is_net else _STATISTIC_CONSTANT
         features = fit_label_features(

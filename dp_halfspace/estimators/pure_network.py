@@ -27,7 +27,12 @@ from dp_halfspace.papers.network import (
     network_sensitivity,
     smallest_budget,
 )
-from dp_halfspace.papers.staged_search import MOST_CANDIDATES, StagedSearch, plan_search
+from dp_halfspace.papers.staged_search import (
+    MOST_CANDIDATES,
+    MOST_DIMENSIONS,
+    StagedSearch,
+    plan_search,
+)
 from dp_halfspace.privacy.budget import Budget
 from dp_halfspace.privacy.mechanisms import Permit
 from dp_halfspace.privacy.randomness import public_generator
@@ -35,8 +40,6 @@ from dp_halfspace.projection.linear import PROJECTIONS, LinearMap, draw_projecti
 from dp_halfspace.rows.blocks import clip_scales
 from dp_halfspace.rows.rows import Rows
 
-# Largest number of columns; more columns are projected to this number.
-_MOST_INPUTS = 12
 # Largest number of parameters; a million candidates in stages cannot search more dimensions.
 _MOST_PARAMETERS = 256
 # Rounding errors of all records together must not exceed the influence of one record.
@@ -234,8 +237,8 @@ class PureNetworkClassifier(PrivateLinearClassifier):
         seed = int(public_generator(self.random_state, "networks").integers(2**63))
         kind = self.projection
         if kind == "auto":
-            kind = "rademacher" if facts.n_features > _MOST_INPUTS else None
-        size = _MOST_INPUTS if isinstance(self.n_components, str) else int(self.n_components)
+            kind = "rademacher" if facts.n_features > MOST_DIMENSIONS else None
+        size = MOST_DIMENSIONS if isinstance(self.n_components, str) else int(self.n_components)
         rng = np.random.default_rng(seed)
         linear_map = None
         if kind is not None:

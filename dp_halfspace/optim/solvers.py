@@ -13,7 +13,6 @@ many records agree to all digits long before its gradient is small.
 from __future__ import annotations
 
 import math
-from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
@@ -34,8 +33,6 @@ MatrixProduct: TypeAlias = Callable[[FloatArray], FloatArray]
 
 # Most passes over the data of truncated Newton steps.
 CG_PASSES = 20000
-# Number of steps and gradient changes that limited-memory BFGS keeps.
-_MEMORY = 20
 # Fewest records of a subsample.
 _MIN_SUBSAMPLE = 1024
 # First extra ridge of a path, in units of the squared gradient over the initial gap.
@@ -152,9 +149,9 @@ def bfgs(objective: Objective, start: Point, target: float) -> Point:
 def lbfgs(
     objective: Objective, start: Point, target: float, inverse: MatrixProduct, max_passes: int
 ) -> Point:
-    """Limited-memory BFGS from a given inverse Hessian."""
+    """Take BFGS steps from a given inverse Hessian; the few steps are kept, not a matrix."""
     point = start
-    pairs: deque[tuple[FloatArray, FloatArray, float]] = deque(maxlen=_MEMORY)
+    pairs: list[tuple[FloatArray, FloatArray, float]] = []
     for _ in range(max_passes):
         if not point.norm > target:
             break
@@ -171,7 +168,7 @@ def lbfgs(
 
 
 def _two_loops(
-    gradient: FloatArray, pairs: deque[tuple[FloatArray, FloatArray, float]], inverse: MatrixProduct
+    gradient: FloatArray, pairs: list[tuple[FloatArray, FloatArray, float]], inverse: MatrixProduct
 ) -> FloatArray:
     """Multiply by the BFGS inverse Hessian (Nocedal and Wright 2006, algorithm 7.4)."""
     q = gradient.copy()

@@ -25,7 +25,9 @@ from dp_halfspace.privacy.mechanisms import NoNoise, Permit
 from dp_halfspace.privacy.randomness import public_generator
 from dp_halfspace.rows.blocks import FloatArray
 from dp_halfspace.rows.directions import (
+    FEWEST,
     MOST_COLUMNS,
+    WORK,
     DirectionStream,
     IntegerRows,
     integer_rows,
@@ -37,10 +39,6 @@ from dp_halfspace.rows.rows import Rows
 
 # Number of directions of a stage.
 _WANTED_DIRECTIONS = 50_000
-# Smallest number of directions, for many rows.
-_FEWEST_DIRECTIONS = 2_000
-# Product of the numbers of directions and rows, so that a stage takes seconds.
-_DIRECTION_WORK = 1e9
 # Value of n epsilon from which one more stage is worth its fraction of the budget:
 # ``docs/defaults.md``.
 _STRENGTH_PER_STAGE = 350.0
@@ -211,7 +209,7 @@ def plan_direction_training(
     strength = min(facts.n_privacy_units * epsilon, 1e9)
     constant, n_components = _default_rows(facts.n_features, strength)
     linear_map, constant_column = problem.draw_map(n_components), problem.constant(constant)
-    affordable = max(round(_DIRECTION_WORK / facts.n_privacy_units), _FEWEST_DIRECTIONS)
+    affordable = max(round(WORK / facts.n_privacy_units), FEWEST)
     # Without noise the result is a function of the data, so the directions are fixed.
     seed = 0 if problem.seed is None and math.isinf(epsilon) else problem.seed
     words = public_generator(seed, "directions").integers(2**32, size=4).tolist()

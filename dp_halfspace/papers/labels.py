@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dp_halfspace._memory import AT_ONCE, NUMBER_BYTES, rows_of_block
 from dp_halfspace._rounding import FAR_UP, UP
 from dp_halfspace.optim.certificate import RELATIVE
 from dp_halfspace.optim.losses import LOGISTIC
@@ -46,7 +47,6 @@ _BALANCE = 3.0
 _LARGEST_PRIOR = 10.0
 # Mean curvature of the loss, relative to that at zero.
 _CURVATURE = 0.6
-_SCORE_ENTRIES = 2**20  # scores that are in memory at a time
 # Labels times epsilon for one stage of the search.
 _LABELS_PER_STAGE = 200.0
 _MOST_LABEL_STAGES = 10
@@ -147,10 +147,10 @@ def linear_losses(
     record_weights, shift = weights[class_indices], log_odds_shift(weights)
     if margin is not None and n_classes > 2:
         raise ValueError("a margin is for two classes")
-    step = max(1, _SCORE_ENTRIES // (256 * n_classes))
 
     def losses(candidates: FloatArray) -> FloatArray:
         total = np.zeros(len(candidates))
+        step = min(AT_ONCE, rows_of_block(NUMBER_BYTES * len(candidates) * n_classes))
         for lo in range(0, n_samples, step):
             block, labels = points[lo : lo + step], class_indices[lo : lo + step]
             if margin is not None:

@@ -21,6 +21,8 @@ from dp_halfspace.rows.blocks import FloatArray
 # More candidates would take minutes, and hardly improve on a million.
 MOST_CANDIDATES = 10**6
 _CANDIDATES_PER_BLOCK = 256
+# Largest number of columns that are searched by default; random candidates cover few dimensions.
+MOST_DIMENSIONS = 12
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,8 +33,8 @@ from dp_halfspace.rows.rows import Rows, normalised_rows
 if TYPE_CHECKING:
     from dp_halfspace.projection.linear import LinearMap
 
-# Default dimension of a projection.
-_COMPONENTS = 500
+# Default dimension of a projection, if no margin is known.
+PROJECTED = 500
 
 
 class Algorithm(Protocol):
@@ -82,7 +82,7 @@ class Problem:
             kind = "rademacher"
         if kind is None or kind == "auto":
             return None
-        size = self.n_components or wanted or _COMPONENTS
+        size = self.n_components or wanted or PROJECTED
         rng = public_generator(self.seed, "projection")
         return projection.draw_projection(kind, self.facts.n_features, size, rng)
 

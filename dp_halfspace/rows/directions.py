@@ -50,6 +50,10 @@ _FARTHEST = 60.0
 # Probability of a negative sign.
 _NEGATIVE = 0.15
 _TAUS = (0.0, 2.0, 5.0)
+# Product of the numbers of candidates and rows of a selection, so that it takes seconds.
+WORK = 1e9
+# Smallest number of candidates, for many rows or classes.
+FEWEST = 1_000
 # Coefficients of a block, of which each is drawn anew: 2 MB of float64.
 _BLOCK_ENTRIES = 2**18
 
