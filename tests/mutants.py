@@ -2216,8 +2216,8 @@ MUTANTS = [
         ),
         (
             "People._tiles",
-            "_TILE // width",
-            "_TILE * len(self)",
+            "AT_ONCE // width",
+            "AT_ONCE * len(self)",
             "test_the_work_is_in_proportion_to_the_rows",
         ),
     ),

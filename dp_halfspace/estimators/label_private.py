@@ -166,11 +166,12 @@ def _features(X: Any, matrix: FloatArray | RademacherMap | None) -> FloatArray:
 def _median_distance(X: Any, rng: np.random.Generator) -> float:
     """Return the median Euclidean distance of random pairs of rows, or 1 if it is zero."""
     pairs = rng.integers(X.shape[0], size=(2, _DISTANCES))
-    squares = np.empty(_DISTANCES)
-    for lo in range(0, _DISTANCES, 200):
-        gap = X[pairs[0, lo : lo + 200]] - X[pairs[1, lo : lo + 200]]
-        squares[lo : lo + 200] = sums_of_squares(gap)
-    distance = math.sqrt(float(np.median(squares)))
+
+    def squares(number: NDArray[np.intp]) -> FloatArray:
+        return sums_of_squares(X[pairs[0, number]] - X[pairs[1, number]])
+
+    found = by_blocks(squares, np.arange(_DISTANCES), 3 * NUMBER_BYTES * X.shape[1])
+    distance = math.sqrt(float(np.median(found)))
     return distance if distance > 0 else 1.0
 
 
@@ -208,10 +209,9 @@ def _eigenvectors(rows: FloatArray, keep: int) -> tuple[FloatArray, FloatArray]:
     return values, vectors / np.where(lengths > 0, lengths, 1.0)
 
 
-# Value of the constant column relative to the root mean square of the public rows, for steps and
-# for the net.
-_STATISTIC_CONSTANT = 0.3
-_NET_CONSTANT = 1.0
+# Value of the constant column of a sum relative to the root mean square of the public rows; that of
+# the net is as large as the rows.
+_CONSTANT = 0.3
 # Number of components for each unit of the square root of n epsilon.
 _PER_ROOT = 0.85
 # Smallest and largest number of components.
@@ -420,7 +420,7 @@ class LabelPrivateClassifier(PrivateLinearClassifier):
             root = math.sqrt(facts.n_privacy_units * min(budget.epsilon, 1e6))
             most = MOST_DIMENSIONS if is_net else _MOST_COMPONENTS
             size = round(min(max(_PER_ROOT * root, _FEWEST_COMPONENTS), most))
-        relative = _NET_CONSTANT if is_net else _STATISTIC_CONSTANT
+        relative = 1.0 if is_net else _CONSTANT
         features = fit_label_features(
             facts.features,
             rng,

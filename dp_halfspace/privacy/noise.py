@@ -400,8 +400,9 @@ def _exact_steps(word: int, offset: float, noise: GridNoise, source: ByteSource)
 MOST_LAPLACE_GRID_BITS = 30
 # A uniform number is (2 V + 1) * 2**-257 for an integer V of 256 random bits.
 _UNIFORM_LOG2 = 257
-# Number of decimal digits with which even -log(1 - 2**-257) has more than 100 correct digits.
-_LAPLACE_DIGITS = 200
+# Number of decimal digits of what is not computed in floating point; with so many, even
+# -log(1 - 2**-257) has more than 100 correct ones.
+DIGITS = 200
 # Number of bits that are kept of a product of uniform numbers.
 _MANTISSA_BITS = 1024
 
@@ -473,7 +474,7 @@ def l2_laplace(
 
 def _draw_chi(degrees: int, source: ByteSource) -> Fraction:
     """Return T with ``T**2`` chi-square of ``degrees >= 2``, to a relative error below 2**-300."""
-    with localcontext(decimal_context(_LAPLACE_DIGITS)):
+    with localcontext(decimal_context(DIGITS)):
         square = -2 * _draw_log_product(degrees // 2, source)
         if degrees % 2:
             square += _draw_squared_normal(source)
@@ -513,8 +514,8 @@ def _draw_odd_numerators(count: int, source: ByteSource) -> list[int]:
 
 @functools.lru_cache(maxsize=1)
 def _log_of_two() -> Decimal:
-    """Return ``ln 2`` to `_LAPLACE_DIGITS` digits."""
-    return decimal_context(_LAPLACE_DIGITS).ln(Decimal(2))
+    """Return ``ln 2`` to `DIGITS` digits."""
+    return decimal_context(DIGITS).ln(Decimal(2))
 
 
 def uniform_below(n: int, source: ByteSource = OS_RANDOMNESS) -> int:

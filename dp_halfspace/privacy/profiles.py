@@ -35,7 +35,7 @@ It covers the rounding of ``epsilon / mu - mu / 2`` and its square at every scal
 
 # Smaller positive parameters and losses are raised to this number, which dominates, so that neither
 # squares nor the steps of a lattice underflow.
-LEAST_PARAMETER = 1e-150
+LEAST_PARAMETER = math.sqrt(TINY)
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(6)
 # 1 - z M(z) = z^-2 - 3 z^-4 + 15 z^-6 - ..., alternating double factorials.
 _TAIL_SERIES = (135135.0, -10395.0, 945.0, -105.0, 15.0, -3.0, 1.0)

@@ -257,8 +257,6 @@ def list_sizes(n_samples: int, n_classes: int) -> tuple[int, int]:
 
 # Fraction of epsilon for the first cut.
 _FIRST_SHARE = 0.45
-# Number of first cuts.
-_CUTS = 20_000
 # Weight of a cut relative to the previous one, so that three of them fit into a float64.
 _BELOW = 2.0**-14
 # Up to this number of classes there is one cut on each side.
@@ -484,8 +482,8 @@ def plan_staged_tree(
     count = None
     if counts:
         count, epsilon = plan_error_count(n_samples, epsilon, n_classes)
-    # Half of the work is for the trees below the first cut.
-    n_cuts = max(int(min(_CUTS, WORK / (2.0 * n_samples))), FEWEST)
+    # As many as all pairs of one selection have; half of the work is for the trees below the cut.
+    n_cuts = max(int(min(2 * _PAIRS, WORK / (2.0 * n_samples))), FEWEST)
     words = public_generator(seed, "staged trees").integers(2**32, size=4).tolist()
     first = epsilon * _FIRST_SHARE * DOWN
     epsilons = first, (epsilon - first) * FAR_DOWN

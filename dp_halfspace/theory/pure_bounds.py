@@ -9,6 +9,7 @@ functions of public quantities and use no budget.
 from __future__ import annotations
 
 import math
+import sys
 from bisect import bisect_left
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -21,7 +22,6 @@ from dp_halfspace.privacy.accounting import halve
 from dp_halfspace.projection.linear import jl_dimension, jl_margin
 from dp_halfspace.theory.margin_bound import margin_risk_bound
 
-_MOST_SAMPLES = 2**60
 # Grid of the search for lower bounds; every choice gives a valid bound.
 _DIMENSIONS = 60
 _SHARES = 24
@@ -186,8 +186,8 @@ def _smallest(suffices: Callable[[int], bool]) -> int:
     high = 1
     while not suffices(high):
         high *= 2
-        if high > _MOST_SAMPLES:
-            raise ValueError("no number of records up to 2**60 suffices for this budget")
+        if high > sys.maxsize:
+            raise ValueError("no number of records up to 2**62 suffices for this budget")
     return bisect_left(range(high), True, lo=high // 2 + 1, key=suffices)
 
 
