@@ -22,9 +22,8 @@ DOWN = 1.0 - 2.0**-40
 FAR_UP = 1.0 + 2.0**-30
 FAR_DOWN = 1.0 - 2.0**-30
 
-# Factors for bounds that need not be tight, and between the budget that a search assigns to a
-# candidate and the budget that the plan of the candidate may use; the search checks it.
-WIDE_UP = 1.0 + 2.0**-20
+# Factor between the budget that a search assigns to a candidate and the budget that the plan of the
+# candidate may use; the search checks it.
 WIDE_DOWN = 1.0 - 2.0**-20
 
 # Width of the ramp on which the loss of a record falls from one to zero, relative to the largest

@@ -1250,7 +1250,7 @@ MUTANTS = [
     *of(
         "rows/directions.py",
         "tests/rows/test_direction_counts.py",
-        ("open_records", "* WIDE_UP", "", "test_a_record_on_the_edge_of_a_cone_is_not_set_aside"),
+        ("open_records", "* FAR_UP", "", "test_a_record_on_the_edge_of_a_cone_is_not_set_aside"),
         (
             "margin_costs",
             "+ negative",

@@ -293,7 +293,7 @@ class LabelPrivateClassifier(PrivateLinearClassifier):
     n_stages : int or "auto", default="auto"
         Number of exponential mechanisms of ``"net"`` that share the budget; each but the first
         looks around the classifier that was chosen before. 1 is the published algorithm. ``"auto"``
-        is one for every 200 labels times epsilon, at most 10.
+        is one for every 200 labels times epsilon, at most 8.
     margin : float or None, default=None
         For ``"net"`` with two classes: a PUBLIC margin of normalised rows, in (0, 1]. Records with
         less than half of it count as errors, as published. None counts errors.

@@ -31,6 +31,7 @@ from dp_halfspace.papers.staged_search import (
     MOST_CANDIDATES,
     MOST_DIMENSIONS,
     StagedSearch,
+    default_stages,
     plan_search,
 )
 from dp_halfspace.privacy.budget import Budget
@@ -48,9 +49,6 @@ _MOST_SENSITIVITY = 2.0
 _EVALUATIONS = 8e6
 # Smallest and largest number of candidates.
 _CANDIDATES = (500, 4000)
-# Product of the number of records and epsilon for one stage.
-_PER_NETWORK_STAGE = 250.0
-_MOST_NETWORK_STAGES = 8
 # Radius of the second stage.
 _NETWORK_RADIUS = 0.6
 # Radius of a stage, relative to that of the one before.
@@ -105,7 +103,7 @@ class PureNetworkClassifier(PrivateLinearClassifier):
         Number of networks in each stage, at most 1000000. ``"auto"`` is ``8e6 / n`` within [500,
         4000].
     n_stages : int or "auto", default="auto"
-        Number of stages; each spends an equal part of epsilon. ``"auto"`` is ``n epsilon / 250``
+        Number of stages; each spends an equal part of epsilon. ``"auto"`` is ``n epsilon / 200``
         within [1, 8].
     projection : str or None, default="auto"
         Public random projection of the columns before the fit: ``"rademacher"``, ``"hadamard"`` or
@@ -302,8 +300,7 @@ class PureNetworkClassifier(PrivateLinearClassifier):
         if isinstance(n_candidates, str):
             n_candidates = round(min(max(_EVALUATIONS / n_samples, _CANDIDATES[0]), _CANDIDATES[1]))
         if isinstance(n_stages, str):
-            wanted = n_samples * min(budget.epsilon, 1e6) / _PER_NETWORK_STAGE
-            n_stages = round(min(max(wanted, 1), _MOST_NETWORK_STAGES))
+            n_stages = default_stages(n_samples * budget.epsilon)
         return plan_search(
             budget,
             n_candidates=int(n_candidates),

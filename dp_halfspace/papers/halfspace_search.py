@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from dp_halfspace._sklearn_compat import single_blas_thread
 from dp_halfspace.engine.moment import WIDEST
+from dp_halfspace.papers.staged_search import default_stages
 from dp_halfspace.papers.training import LinearTraining, Problem
 from dp_halfspace.privacy.budget import Budget
 from dp_halfspace.privacy.events import Event
@@ -42,7 +43,6 @@ _WANTED_DIRECTIONS = 50_000
 # Value of n epsilon from which one more stage is worth its fraction of the budget:
 # ``docs/defaults.md``.
 _STRENGTH_PER_STAGE = 350.0
-_MOST_DIRECTION_STAGES = 8
 # Radius of the cone of the second stage.
 _CONE_RADIUS = 1.0
 # Largest number of features that are not projected.
@@ -92,11 +92,6 @@ class DirectionSearch:
                 stream = replace(cone, seed=seed, centre=found, radius=radius)
                 found = _choose_direction(costs, stream, self.choice, permit)
         return unit_length(found[:, None]).T
-
-
-def default_stages(strength: float) -> int:
-    """Return the number of stages for a product of records and epsilon."""
-    return min(max(round(strength / _STRENGTH_PER_STAGE), 1), _MOST_DIRECTION_STAGES)
 
 
 def _default_rows(n_features: int, strength: float) -> tuple[float, int | None]:
@@ -217,7 +212,7 @@ def plan_direction_training(
         problem.n_columns(linear_map),
         epsilon=epsilon,
         n_directions=n_directions or min(affordable, _WANTED_DIRECTIONS),
-        n_stages=n_stages or default_stages(strength),
+        n_stages=n_stages or default_stages(strength, _STRENGTH_PER_STAGE),
         constant=constant_column,
         spherical=linear_map is not None,
         seed=tuple(words),

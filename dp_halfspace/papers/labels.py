@@ -23,7 +23,7 @@ from dp_halfspace.optim.certificate import RELATIVE
 from dp_halfspace.optim.losses import LOGISTIC
 from dp_halfspace.optim.objectives import MarginObjective, SoftmaxObjective
 from dp_halfspace.optim.solvers import certified_minimum
-from dp_halfspace.papers.staged_search import StagedSearch, plan_search, run_search
+from dp_halfspace.papers.staged_search import StagedSearch, default_stages, plan_search, run_search
 from dp_halfspace.privacy.accounting import calibrate
 from dp_halfspace.privacy.budget import Budget
 from dp_halfspace.privacy.events import Event, Pure
@@ -47,9 +47,6 @@ _BALANCE = 3.0
 _LARGEST_PRIOR = 10.0
 # Mean curvature of the loss, relative to that at zero.
 _CURVATURE = 0.6
-# Labels times epsilon for one stage of the search.
-_LABELS_PER_STAGE = 200.0
-_MOST_LABEL_STAGES = 10
 
 
 def label_statistic(rows: Rows, class_indices: NDArray[np.intp], n_classes: int) -> FloatArray:
@@ -270,13 +267,10 @@ def plan_labels(
         # A label moves the number of errors by at most one, and two rounded sums of n weights
         # differ by at most n^2 2^-52 more: `docs/proofs/label_privacy.md`, section 4.
         sensitivity = FAR_UP + 2.0**-50 * n_samples**2
-        wanted = (
-            _MOST_LABEL_STAGES if math.isinf(epsilon) else n_samples * epsilon / _LABELS_PER_STAGE
-        )
         search = plan_search(
             budget,
             n_candidates=n_candidates,
-            n_stages=n_stages or round(min(max(wanted, 1), _MOST_LABEL_STAGES)),
+            n_stages=n_stages or default_stages(n_samples * epsilon),
             sensitivity=sensitivity,
         )
         return LabelSearch(n_classes, search, sensitivity, seed, margin)

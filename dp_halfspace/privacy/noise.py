@@ -34,6 +34,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtri
 
 from dp_halfspace._memory import LONG_BLOCK
+from dp_halfspace._rounding import EPS
 from dp_halfspace.privacy.interception import PureMechanism
 from dp_halfspace.privacy.randomness import OS_RANDOMNESS, ByteSource, read_words
 
@@ -531,7 +532,7 @@ def uniform_below(n: int, source: ByteSource = OS_RANDOMNESS) -> int:
 
 
 # Smallest rate of the discrete Laplace distribution, with which the noise stays below 2^62.
-SMALLEST_COUNT_RATE = Fraction(1, 2**53)
+SMALLEST_COUNT_RATE = Fraction(EPS)
 # Binary digits that are one with a probability below exp(-512) are taken to be zero.
 _NEGLIGIBLE_RATE = 512
 

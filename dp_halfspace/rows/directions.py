@@ -27,7 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dp_halfspace._memory import AT_ONCE, KEPT_BYTES
-from dp_halfspace._rounding import WIDE_UP
+from dp_halfspace._rounding import FAR_UP
 from dp_halfspace.rows.blocks import FloatArray
 from dp_halfspace.rows.rows import Rows
 
@@ -332,7 +332,7 @@ def open_records(
         return index, 0
     # Largest distance of a direction from the ray of the centre, with rounding errors.
     rounding = (1.0 + stream.radius) * (math.sqrt(stream.n_columns) / 2.0 + 1.0) / stream.length
-    farthest = (stream.radius + rounding) * float(np.linalg.norm(stream.centre)) * WIDE_UP
+    farthest = (stream.radius + rounding) * float(np.linalg.norm(stream.centre)) * FAR_UP
     undecided, n_negative = [index[:0]], 0
     for lo in range(0, len(index), AT_ONCE):
         part = index[lo : lo + AT_ONCE]
