@@ -8,7 +8,7 @@ with certainty. Proofs: ``docs/proofs/certificate.md``, section 1.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from itertools import chain
 from typing import Any, NamedTuple
 
@@ -173,14 +173,6 @@ def sums_of_squares(matrix: Any) -> FloatArray:
     return squares
 
 
-def image_squares(block: Block, transform: FloatArray) -> FloatArray:
-    """Return the squared norms of the images of the logical rows, some rows at a time."""
-    squares = np.empty(block.hi - block.lo)
-    for rows, part in _read_parts(block, transform.shape[0]):
-        squares[rows] = sums_of_squares(multiply_rows(part, transform.T))
-    return squares
-
-
 def write_rows(
     block: Block, out: FloatArray | None = None, factor: FloatArray | None = None
 ) -> FloatArray:
@@ -194,22 +186,6 @@ def write_rows(
     if block.constant is not None:
         out[:, d:] = np.multiply(np.transpose(block.constant), factor).reshape(-1, n_rows).T
     return out
-
-
-def _read_parts(block: Block, size: int) -> Iterator[tuple[slice, Block]]:
-    """Yield parts of a block for the computation of margins; each row needs `size` numbers."""
-    work = 4 * _COPIED_ENTRIES if sparse.issparse(block.matrix) else _COPIED_ENTRIES
-    n_rows, step = block.hi - block.lo, max(_MIN_ROWS, work // max(size, 1))
-    for lo in range(0, n_rows, step):
-        hi = min(lo + step, n_rows)
-        scale = None if block.scale is None else block.scale[lo:hi]
-        constant = (
-            block.constant[lo:hi] if isinstance(block.constant, np.ndarray) else block.constant
-        )
-        part = Block(
-            block.lo + lo, block.lo + hi, take_rows(block.matrix, lo, hi), None, scale, constant
-        )
-        yield slice(lo, hi), part
 
 
 def take_rows(matrix: Any, lo: int, hi: int) -> Any:
