@@ -214,8 +214,7 @@ def _eigenvectors(rows: FloatArray, keep: int) -> tuple[FloatArray, FloatArray]:
 _CONSTANT = 0.3
 # Number of components for each unit of the square root of n epsilon.
 _PER_ROOT = 0.85
-# Smallest and largest number of components.
-_FEWEST_COMPONENTS = 8
+# Largest number of components.
 _MOST_COMPONENTS = 150
 
 
@@ -280,8 +279,8 @@ class LabelPrivateClassifier(PrivateLinearClassifier):
     n_fourier : int, default=1500
         Number of random Fourier features; an odd number is raised by one.
     n_components : int, "auto" or None, default="auto"
-        Number of principal components that are kept. ``"auto"`` is ``.85 sqrt(n epsilon)`` within
-        [8, 150], for ``"net"`` within [8, 12]; None keeps all.
+        Number of principal components that are kept. ``"auto"`` is ``.85 sqrt(n epsilon)``, at
+        most 150, for ``"net"`` at most 12; None keeps all.
     whitening : float, default=0.75
         Degree of whitening in [0, 1]: 0 leaves the principal components as they are, 1 divides them
         by their standard deviation.
@@ -419,7 +418,7 @@ class LabelPrivateClassifier(PrivateLinearClassifier):
         if size == "auto":
             root = math.sqrt(facts.n_privacy_units * min(budget.epsilon, 1e6))
             most = MOST_DIMENSIONS if is_net else _MOST_COMPONENTS
-            size = round(min(max(_PER_ROOT * root, _FEWEST_COMPONENTS), most))
+            size = round(min(max(_PER_ROOT * root, 1), most))
         relative = 1.0 if is_net else _CONSTANT
         features = fit_label_features(
             facts.features,

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from dp_halfspace._memory import AT_ONCE
 from dp_halfspace._params import checked_size, require
-from dp_halfspace._rounding import FAR_UP, UP
+from dp_halfspace._rounding import FAR_UP, TINY, UP
 from dp_halfspace.data.chunks import Chunks
 from dp_halfspace.optim.losses import Loss
 from dp_halfspace.rows.blocks import FloatArray
@@ -218,7 +218,7 @@ def _product(part: Objective, w: FloatArray, v: FloatArray) -> FloatArray:
 
 
 # Smallest smoothing: squares of smaller numbers would underflow.
-SMALLEST_SMOOTHING = 1e-100
+SMALLEST_SMOOTHING = math.sqrt(TINY)
 
 
 @dataclass(frozen=True, slots=True)

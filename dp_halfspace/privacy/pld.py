@@ -17,6 +17,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy.special import ndtr, ndtri
 
+from dp_halfspace._params import EPSILON_RANGE
 from dp_halfspace._rounding import EPS
 from dp_halfspace.privacy.profiles import (
     LEAST_PARAMETER,
@@ -35,8 +36,6 @@ TAIL = 1e-45
 _USUAL_WIDTH = 14.0
 # Largest mass at the lower end of a sum that is moved up. Hardly any of it gets above a threshold.
 _LOW = 2.0**-70
-# Larger Gaussian losses are treated as no guarantee.
-_LARGEST_LOSS = 1e6
 # If the tail of a loss is not cut, its lattice covers all but this mass.
 _LEAST_COVERED = 1e-305
 # Bound on the mass that such a loss has beyond the lattice, and on the mass that underflows in a
@@ -228,7 +227,7 @@ def either_pld(epsilon: float, mu: float, cells: int) -> PLD:
     epsilon = max(epsilon, LEAST_PARAMETER)
     deviations = -float(ndtri(TAIL))
     top = max(epsilon, mu * (0.5 * mu + deviations))
-    if top > _LARGEST_LOSS:
+    if top > EPSILON_RANGE[1]:  # no guarantee, as for all larger Gaussian losses
         return PLD(1.0, 0, np.ones(1), cut=1.0)
     step = top / cells
     step = epsilon / math.ceil(epsilon / step) if epsilon >= step else step
@@ -280,7 +279,7 @@ def envelope(
     tail = _LEAST_COVERED if pairwise else TAIL
     deviations = -float(ndtri(min(0.25, max(tail / whole, 2.3e-308))))
     top = float((shift + mu * (0.5 * mu + deviations)).max() + place.max())
-    if top == 0.0 or top > _LARGEST_LOSS:
+    if top == 0.0 or top > EPSILON_RANGE[1]:
         return PLD(1.0, 0, np.ones(1), cut=float(top > 0.0))
     # Nothing below `lowest` is needed, because the mass at or above it is at least 1; this holds
     # for 0 in any case.

@@ -120,10 +120,6 @@ def to_dense(rows: Any) -> Any:
     return rows.toarray() if sparse.issparse(rows) else rows
 
 
-# The eight signs that each byte represents.
-_BYTE_SIGNS = 1.0 - 2.0 * np.unpackbits(np.arange(256, dtype=np.uint8)[:, None], axis=1)
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class RademacherMap:
     r"""Independent random signs divided by :math:`\sqrt k`. Made by `draw_rademacher`.
@@ -145,9 +141,10 @@ class RademacherMap:
         d, k = self.n_features_in, self.n_components
         step = max(2, rows_of_block(8 * d * NUMBER_BYTES))
         for first in range(0, self.bits.shape[1], step):
-            signs = np.take(_BYTE_SIGNS, self.bits[:, first : first + step], axis=0)
+            bits = np.unpackbits(self.bits[:, first : first + step], axis=1)
+            signs = 1.0 - 2.0 * bits.astype(np.float64)
             lo, hi = 8 * first, min(8 * (first + step), k)
-            yield lo, hi, signs.reshape(d, -1)[:, : hi - lo]
+            yield lo, hi, signs[:, : hi - lo]
 
     def apply(self, X: Any) -> FloatArray:
         """Map every row; see `RowMap.apply`."""

@@ -23,8 +23,6 @@ from dp_halfspace.data.sparse_rows import checked_csr
 
 # Number of entries of a block: 1.5 MB of float64, which stay in the cache between their two uses.
 _SUMMED_ENTRIES = 3 * 2**16
-# Smallest number of rows of a block.
-_MIN_ROWS = 48
 # Largest number of blocks that are added by ordinary summation. More blocks are added by Kahan
 # summation, whose error does not grow with their number.
 PLAIN_BLOCKS = 256
@@ -69,7 +67,7 @@ def block_size(n_rows: int, n_columns: int, *, is_sparse: bool) -> int:
     >>> block_size(100_000, 50, is_sparse=False)
     3932
     """
-    size = LONG_BLOCK if is_sparse else max(_MIN_ROWS, _SUMMED_ENTRIES // max(n_columns, 1))
+    size = LONG_BLOCK if is_sparse else _SUMMED_ENTRIES // max(n_columns, 1)
     return max(1, min(n_rows, size, LONG_BLOCK))
 
 
@@ -210,7 +208,7 @@ def add_gram(block: Block, weights: FloatArray, out: FloatArray) -> None:
         constant = constant[used] if isinstance(constant, np.ndarray) else constant
     part = np.zeros_like(out)
     # Rows are scaled some at a time, because a scaled copy of all could be as large as the matrix.
-    step = max(_MIN_ROWS, _COPIED_ENTRIES // max(d, 1))
+    step = max(1, _COPIED_ENTRIES // max(d, 1))
     if sparse.issparse(matrix):
         step = max(1, len(factor))
     for lo in range(0, len(factor), step):
