@@ -19,7 +19,7 @@ from scipy.linalg import eigh
 
 from dp_halfspace._memory import NUMBER_BYTES, by_blocks
 from dp_halfspace._params import NUMBER_RANGE, public_number
-from dp_halfspace._rounding import TINY
+from dp_halfspace._rounding import EPS, TINY
 from dp_halfspace._sklearn_compat import Interval, StrOptions
 from dp_halfspace.data.validation import TrainingData
 from dp_halfspace.engine.plan import Fitted, PublicFacts, WrappedPlan
@@ -37,7 +37,7 @@ from dp_halfspace.privacy.mechanisms import Permit
 from dp_halfspace.privacy.randomness import public_generator
 from dp_halfspace.projection.features import draw_fourier
 from dp_halfspace.projection.linear import RademacherMap, draw_rademacher
-from dp_halfspace.rows.blocks import FloatArray, clip_scales, sums_of_squares
+from dp_halfspace.rows.blocks import LONGEST, FloatArray, clip_scales, sums_of_squares
 from dp_halfspace.rows.rows import Rows, inverse_lengths
 
 # Number of records from which bandwidth and moments are computed.
@@ -46,9 +46,6 @@ _FITTED_ROWS = 5000
 _DISTANCES = 2000
 # Linear features above this number are randomly projected first.
 _MOST_LINEAR = 1024
-_LARGEST_ENTRY = 1e100
-# Principal components with less than this share of the largest variance are dropped.
-_RANK = 1e-10
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -140,7 +137,7 @@ def _scale_rows(X: Any, data_norm: float | None, scale: float) -> Any:
     rows = _clip_rows(X, data_norm)
     values = rows.data if sparse.issparse(rows) else rows
     values /= scale
-    np.clip(values, -_LARGEST_ENTRY, _LARGEST_ENTRY, out=values)
+    np.clip(values, -LONGEST, LONGEST, out=values)
     return rows
 
 
@@ -188,7 +185,8 @@ def _principal(
     values, vectors = _eigenvectors(features - mean, min(keep, len(mean)))
     # The sign is fixed, because it depends on the library otherwise.
     peaks = vectors[np.abs(vectors).argmax(axis=0), np.arange(vectors.shape[1])]
-    known = values > max(_RANK * float(values[0]), TINY)
+    # Smaller variances are those of rounding errors, and their directions are dropped.
+    known = values > max(max(features.shape) * EPS * float(values[0]), TINY)
     powers = np.where(known, np.where(known, values, 1.0) ** (-whitening / 2.0), 0.0)
     variances = np.where(known, values * powers**2, 0.0)
     size = math.sqrt(float(variances.sum()))
