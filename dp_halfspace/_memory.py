@@ -17,18 +17,17 @@ from numpy.typing import NDArray
 # Largest number of bytes that one fit, prediction or score may ask for besides the rows themselves.
 _MOST_BYTES = 2**36
 # Number of bytes of a number in float64.
-NUMBER_BYTES = 8
+NUMBER_BYTES = np.dtype(np.float64).itemsize
 # Bytes of a temporary array that is small enough for the cache.
 CACHED_BYTES = 2**18
-# Numbers in float64 of a temporary array that need not be: 32 MB.
-WORK_ENTRIES = 2**22
 # Bytes of rows that are kept between passes, if they all fit, and of a block of rows that is
 # computed at a time, where results are larger.
 KEPT_BYTES = 2**26
-# Rows of which norms, features or copies are computed at a time.
-COPIED_ROWS = 1024
-# Rows of a sparse block.
-SPARSE_ROWS = 8192
+# Rows of which norms, features or copies are computed at a time, columns of a tile, and numbers
+# that are added before the sums of such runs are.
+AT_ONCE = 1024
+# Rows of a sparse block, and draws of noise that are made at a time.
+LONG_BLOCK = 8192
 
 
 class OutOfMemory(MemoryError):
@@ -73,7 +72,7 @@ def shortages_dropped() -> Iterator[None]:
 
 def rows_of_block(row_bytes: float) -> int:
     """Return how many rows are computed at a time if each needs this many bytes."""
-    return max(1, int(KEPT_BYTES / row_bytes))
+    return max(1, int(KEPT_BYTES / max(row_bytes, 1)))
 
 
 def by_blocks(function: Callable[[Any], NDArray[Any]], rows: Any, row_bytes: float) -> NDArray[Any]:

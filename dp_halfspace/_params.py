@@ -29,6 +29,10 @@ NUMBER_RANGE = (1e-50, 1e50)
 EPSILON_RANGE = (1e-9, 1e6)
 
 
+# Largest number of candidates of a search or a choice of a margin: each is planned or trained by
+# itself, and shares the budget; random stopping takes 4.3 runs for each on average.
+MOST_TRAINED = 1000
+
 # Ranges of the parameters of functions, in words; NaN is in none of them.
 _RANGES: dict[str, Callable[[float], bool]] = {
     "positive": lambda x: x > 0.0,

@@ -5,8 +5,10 @@ these factors, so that the used number is always on the conservative side of the
 additional noise is the difference of a factor from one, which is too small to be measured.
 """
 
+import numpy as np
+
 # Unit roundoff of float64, round to nearest.
-EPS = 2.0**-53
+EPS = float(np.finfo(np.float64).epsneg)
 # Divisors are raised to this number, whose reciprocal is finite.
 TINY = 1e-300
 
@@ -20,7 +22,10 @@ DOWN = 1.0 - 2.0**-40
 FAR_UP = 1.0 + 2.0**-30
 FAR_DOWN = 1.0 - 2.0**-30
 
-# Factors for bounds that need not be tight, and between the budget that a search assigns to a
-# candidate and the budget that the plan of the candidate may use; the search checks it.
-WIDE_UP = 1.0 + 2.0**-20
+# Factor between the budget that a search assigns to a candidate and the budget that the plan of the
+# candidate may use; the search checks it.
 WIDE_DOWN = 1.0 - 2.0**-20
+
+# Width of the ramp on which the loss of a record falls from one to zero, relative to the largest
+# score. With a jump, a rounding error could change a loss by one for every record.
+RAMP_WIDTH = 2.0**-16

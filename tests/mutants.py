@@ -1250,7 +1250,7 @@ MUTANTS = [
     *of(
         "rows/directions.py",
         "tests/rows/test_direction_counts.py",
-        ("open_records", "* WIDE_UP", "", "test_a_record_on_the_edge_of_a_cone_is_not_set_aside"),
+        ("open_records", "* FAR_UP", "", "test_a_record_on_the_edge_of_a_cone_is_not_set_aside"),
         (
             "margin_costs",
             "+ negative",
@@ -1279,7 +1279,12 @@ MUTANTS = [
     *of(
         "rows/directions.py",
         "tests/papers/test_directions.py",
-        ("", "TILE_ROWS = 255", "TILE_ROWS = 256", "test_no_count_of_a_tile_overflows_its_byte"),
+        (
+            "",
+            "TILE_ROWS = np.iinfo(np.uint8).max",
+            "TILE_ROWS = 256",
+            "test_no_count_of_a_tile_overflows_its_byte",
+        ),
         (
             "",
             "_DIRECTION_NORM = 2047",
@@ -2211,8 +2216,8 @@ MUTANTS = [
         ),
         (
             "People._tiles",
-            "_TILE // width",
-            "_TILE * len(self)",
+            "AT_ONCE // width",
+            "AT_ONCE * len(self)",
             "test_the_work_is_in_proportion_to_the_rows",
         ),
     ),
@@ -4730,7 +4735,12 @@ MUTANTS = [
     *of(
         "optim/objectives.py",
         "tests/test_chunks.py",
-        ("", "NO_RIDGE = 5e-324", "NO_RIDGE = 1e-2", "test_minimisers_are_certified_in_chunks"),
+        (
+            "",
+            "float(np.finfo(np.float64).smallest_subnormal)",
+            "1e-2",
+            "test_minimisers_are_certified_in_chunks",
+        ),
     ),
     *of(
         "papers/pair_objective.py",

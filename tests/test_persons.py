@@ -376,7 +376,7 @@ def test_sparse_rows_of_people_have_the_values_of_dense_ones():
 @pytest.mark.parametrize(("entries", "tile"), [(3 * 2**16, 128), (64, 128), (3 * 2**16, 2)])
 def test_no_bit_of_a_row_depends_on_how_many_rows_others_have(monkeypatch, form, entries, tile):
     monkeypatch.setattr(blocks, "_SUMMED_ENTRIES", entries)
-    monkeypatch.setattr(people_module, "_TILE", tile)
+    monkeypatch.setattr(people_module, "AT_ONCE", tile)
     assert rows_that_moved(form) == 0
 
 
@@ -401,7 +401,7 @@ def standing(counts, block_rows):
 
 @pytest.mark.parametrize("block_rows", [1, 7, 100])
 def test_the_place_of_a_row_does_not_depend_on_how_many_rows_others_have(monkeypatch, block_rows):
-    monkeypatch.setattr(people_module, "_TILE", 8)
+    monkeypatch.setattr(people_module, "AT_ONCE", 8)
     rng = np.random.default_rng(0)
     for _ in range(30):
         counts = rng.choice([1, 1, 1, 2, 3, 9, 40], rng.integers(1, 40))
@@ -421,7 +421,7 @@ def test_moments_of_people_are_whole_steps_of_the_grid():
 
 
 def test_a_function_of_rows_is_given_lists_of_public_length(monkeypatch):
-    monkeypatch.setattr(people_module, "_TILE", 8)
+    monkeypatch.setattr(people_module, "AT_ONCE", 8)
     counts = np.random.default_rng(0).choice([1, 1, 2, 3, 9, 40], 48)
     lengths, rows = [], np.arange(counts.sum())
 

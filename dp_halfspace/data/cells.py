@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import math
 import re
+import sys
 from collections.abc import Mapping, Set
 from contextlib import nullcontext
 from dataclasses import dataclass
@@ -97,8 +98,7 @@ _CLOCK = re.compile(r"([0-9]{1,2}):([0-9]{2}:[0-9]{2})(\.[0-9]*[1-9])?(?:\.?0*)"
 _ADDRESS = re.compile(r" at 0x[0-9A-Fa-f]+")
 _EPOCH = date(1970, 1, 1).toordinal()
 
-# Whole numbers of more bits, and decimals of more digits, are read as infinite, like floats.
-_MOST_BITS = 1330
+# Decimals of more digits, and whole numbers beyond the range of floats, are read as infinite.
 _MOST_DIGITS = 400
 # Number of nanoseconds in a second and in a day.
 _PER_SECOND = 10**9
@@ -204,8 +204,10 @@ def _read_object(value: Any, decimal: str | None) -> Cell:
 
 
 def _read_whole(number: int) -> int | float:
-    """Return a whole number, or infinity if it has too many digits to be written."""
-    return number if number.bit_length() <= _MOST_BITS else math.inf if number > 0 else -math.inf
+    """Return a whole number, or infinity beyond the range of floats."""
+    if number.bit_length() <= sys.float_info.max_exp:
+        return number
+    return math.inf if number > 0 else -math.inf
 
 
 def _read_float(number: float) -> int | float | None:
@@ -264,7 +266,7 @@ def _parse_number(text: str, decimal: str | None) -> int | float | None:
     elif _GROUPED_BY_DOTS.fullmatch(text):
         text = text.replace(".", "")
     if _WHOLE_NUMBER.fullmatch(text) and len(text) <= _MOST_DIGITS:
-        return int(text)
+        return _read_whole(int(text))
     if _PLAIN.fullmatch(text) or _INFINITE.fullmatch(text):
         return _read_float(float(text))
     return None

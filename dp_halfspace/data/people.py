@@ -15,13 +15,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dp_halfspace._memory import AT_ONCE
+
 # Bits of a weight: weights are multiples of 2^-30 or of a larger power of two, so that their sums
 # are exact in any order.
 GRID_BITS = 30
 # Largest number of bits of a sum of weights.
-EXACT_BITS = 52
-# Number of rows of a block of later rows, a power of two.
-_TILE = 128
+EXACT_BITS = int(np.finfo(np.float64).nmant)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -75,11 +75,11 @@ class People:
     def _tiles(self) -> Iterator[tuple[NDArray[np.intp], NDArray[np.bool_]]]:
         """Yield blocks of later rows: their indices, and which places have a row of their own.
 
-        The shape of a block and the place of a row depend on the number of the row among those of
-        its person and on the public place of the person. A block contains the second rows of a
-        fixed number of people, or the third and fourth rows of half as many people, and so on, up
-        to rows of a single person. Empty blocks are left out, so the work is proportional to the
-        number of rows.
+        A block has at most `AT_ONCE` rows, a power of two. Its shape and the place of a row depend
+        on the number of the row among those of its person and on the public place of the person. A
+        block contains the second rows of a fixed number of people, or the third and fourth rows of
+        half as many people, and so on, up to rows of a single person. Empty blocks are left out, so
+        the work is proportional to the number of rows.
         """
         starts, width = self.starts, 1
 
@@ -88,11 +88,11 @@ class People:
             index = starts[people, None] + np.minimum(numbers, counts - 1)
             return index.ravel(), (numbers < counts).ravel()
 
-        while width < _TILE:
-            n_people = _TILE // width
+        while width < AT_ONCE:
+            n_people = AT_ONCE // width
             for block in np.unique(np.flatnonzero(self.counts > width) // n_people):
                 yield tile(slice(block * n_people, (block + 1) * n_people), width)
             width *= 2
-        for person in np.flatnonzero(self.counts > _TILE):
-            for first in range(_TILE, int(self.counts[person]), _TILE):
+        for person in np.flatnonzero(self.counts > AT_ONCE):
+            for first in range(AT_ONCE, int(self.counts[person]), AT_ONCE):
                 yield tile(slice(person, person + 1), first)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import re
+import sys
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import partial
@@ -37,7 +38,7 @@ from dp_halfspace.exceptions import warn_caller
 # Parts of messages of scikit-learn and numpy that quote the array or the entry they refuse.
 _QUOTES_DATA = re.compile(r"array=|could not convert|Complex data not supported|invalid literal")
 # From this number on, two whole numbers can be the same float.
-FIRST_ROUNDED = 2.0**53
+FIRST_ROUNDED = float(sys.float_info.radix**sys.float_info.mant_dig)
 # Placeholder for an object that must not be converted.
 _NO_NUMBER = object()
 _MIXED = "y mixes types: use labels of one type"

@@ -9,13 +9,13 @@ import math
 
 import numpy as np
 
+from dp_halfspace.papers.training import PROJECTED
 from dp_halfspace.privacy.budget import Budget
 from dp_halfspace.projection.features import FeatureMap, ProjectedFeatures
 from dp_halfspace.projection.linear import draw_projection, jl_dimension
 from dp_halfspace.rows.blocks import FloatArray
 
-# Fewest and most features of a kernel.
-_FEWEST = 64
+# Most features of a kernel.
 _MOST = 600
 # Length scales relative to the public scale of a row: one coarse scale, and a range of fine ones.
 _COARSE = 0.7
@@ -24,9 +24,7 @@ _FINE = (0.04, 0.35)
 _FINE_RECORDS = 2000.0
 # Largest share of fine length scales.
 _LARGEST_FINE_SHARE = 0.5
-# Pure DP, whose noise grows with the dimension: fewest and most features, and n epsilon for each
-# feature.
-_PURE_FEWEST = 32
+# Pure DP, whose noise grows with the dimension: most features, and n epsilon for each feature.
 PURE_MOST = 150
 _PURE_RECORDS = 20.0
 
@@ -35,9 +33,6 @@ ADDITIVE = ("auto", "additive")
 
 # Range of length scales relative to data_norm: float32 cannot distinguish features outside it.
 _RELATIVE_SCALES = (1e-6, 1e6)
-
-# Dimension of a projection if no margin is known.
-_PROJECTED = 500
 
 
 def relative_scale(length_scale: float | str, data_norm: float) -> float | None:
@@ -48,14 +43,6 @@ def relative_scale(length_scale: float | str, data_norm: float) -> float | None:
     if not _RELATIVE_SCALES[0] <= scale <= _RELATIVE_SCALES[1]:
         raise ValueError("length_scale must be within a factor 1e6 of data_norm")
     return scale
-
-
-def n_kernel_components(n_samples: int, mu: float) -> int:
-    """Return the number of features that the noise leaves room for, an even number.
-
-    That is ``n_samples mu``, within [64, 600]; `mu` may be infinite.
-    """
-    return 2 * round(min(max(n_samples * mu, _FEWEST), _MOST) / 2.0)
 
 
 def length_scales(n_samples: int, n_classes: int, size: int) -> FloatArray:
@@ -74,11 +61,16 @@ def length_scales(n_samples: int, n_classes: int, size: int) -> FloatArray:
 
 
 def choose_n_features(n_samples: int, budget: Budget) -> int:
-    """Return the automatic number of features, a function of public numbers."""
-    if not budget.is_pure:
-        return n_kernel_components(n_samples, budget.mu)
-    wanted = min(max(n_samples * budget.epsilon / _PURE_RECORDS, _PURE_FEWEST), PURE_MOST)
-    return 2 * round(wanted / 2.0)
+    """Return the automatic number of features, an even function of public numbers.
+
+    The noise leaves room for ``n_samples mu``, at most 600. With pure DP it grows with their
+    number, so there are fewer.
+    """
+    if budget.is_pure:
+        wanted = min(n_samples * budget.epsilon / _PURE_RECORDS, PURE_MOST)
+    else:
+        wanted = min(n_samples * budget.mu, _MOST)
+    return 2 * max(round(wanted / 2.0), 1)
 
 
 def n_terms(n_features: int, limit: int, most: int) -> int:
@@ -92,7 +84,7 @@ def project_features(
     """Apply a random projection to the features, if this lowers their number."""
     if kind is None:
         return features
-    size = _PROJECTED if margin is None else jl_dimension(margin, n_samples)
+    size = PROJECTED if margin is None else jl_dimension(margin, n_samples)
     rng = np.random.default_rng(seed)
     linear_map = draw_projection(kind, features.n_components, size, rng)
     return features if linear_map is None else ProjectedFeatures(features, linear_map)

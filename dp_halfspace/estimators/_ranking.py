@@ -17,7 +17,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dp_halfspace._rounding import FAR_UP, UP
+from dp_halfspace._memory import LONG_BLOCK
+from dp_halfspace._rounding import FAR_UP, RAMP_WIDTH, TINY, UP
 from dp_halfspace._sklearn_compat import single_blas_thread
 from dp_halfspace.data.chunks import apply_to_chunks, sum_over_chunks
 from dp_halfspace.data.people import People
@@ -173,13 +174,6 @@ def weight_of(chosen: NDArray[np.bool_], people: People | None) -> float:
 _PER_SIDE = 31
 # Ratio of the distances of neighbouring candidates from the centre.
 _RATIO = 2.0 ** (-1.0 / 3.0)
-# Width of the ramp on which the loss of a record falls from one to zero, relative to the largest
-# score. With a jump, a rounding error could change the loss of a threshold by one for every record.
-_STEP = 2.0**-16
-# Lower limit on the largest score, against a division by zero.
-_SMALLEST = 1e-290
-# Number of records that are counted at a time.
-_BLOCK_ROWS = 2**15
 
 
 def plan_threshold(n_samples: int, n_columns: int, epsilon: float) -> ExponentialChoice | NoNoise:
@@ -220,11 +214,11 @@ def threshold_losses(
     """
     # The loss of a positive record is one minus the loss of a negative record at the same score.
     base = float(weights[1]) * weight_of(positive, people)
-    step = max(largest, _SMALLEST) * _STEP
+    step = max(largest, TINY) * RAMP_WIDTH
     each = None if people is None else people.weights
     # One sum has no more terms than there are people: docs/proofs/persons.md, section 3.
     n_scores = len(scores)
-    size = max(min(_BLOCK_ROWS, n_scores if people is None else len(people)), 1)
+    size = max(min(LONG_BLOCK, n_scores if people is None else len(people)), 1)
     # A chunk without rows has one part, which counts nothing.
     parts = [slice(lo, lo + size) for lo in range(0, max(n_scores, 1), size)]
     losses = []

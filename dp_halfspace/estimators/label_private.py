@@ -19,6 +19,7 @@ from scipy.linalg import eigh
 
 from dp_halfspace._memory import NUMBER_BYTES, by_blocks
 from dp_halfspace._params import NUMBER_RANGE, public_number
+from dp_halfspace._rounding import EPS, TINY
 from dp_halfspace._sklearn_compat import Interval, StrOptions
 from dp_halfspace.data.validation import TrainingData
 from dp_halfspace.engine.plan import Fitted, PublicFacts, WrappedPlan
@@ -30,12 +31,13 @@ from dp_halfspace.papers.labels import (
     log_odds_shift,
     plan_labels,
 )
+from dp_halfspace.papers.staged_search import MOST_CANDIDATES, MOST_DIMENSIONS
 from dp_halfspace.privacy.budget import Budget
 from dp_halfspace.privacy.mechanisms import Permit
 from dp_halfspace.privacy.randomness import public_generator
 from dp_halfspace.projection.features import draw_fourier
 from dp_halfspace.projection.linear import RademacherMap, draw_rademacher
-from dp_halfspace.rows.blocks import FloatArray, clip_scales, sums_of_squares
+from dp_halfspace.rows.blocks import LONGEST, FloatArray, clip_scales, sums_of_squares
 from dp_halfspace.rows.rows import Rows, inverse_lengths
 
 # Number of records from which bandwidth and moments are computed.
@@ -44,10 +46,6 @@ _FITTED_ROWS = 5000
 _DISTANCES = 2000
 # Linear features above this number are randomly projected first.
 _MOST_LINEAR = 1024
-_SMALLEST_LENGTH = 1e-300
-_LARGEST_ENTRY = 1e100
-# Principal components with less than this share of the largest variance are dropped.
-_RANK = 1e-10
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -112,7 +110,7 @@ def fit_label_features(
         if length_scale is None:
             scaled = _scale_rows(sample, data_norm, scale)
             length_scale = _median_distance(scaled, rng) / 2.0 * scale
-        scale = max(length_scale, _SMALLEST_LENGTH)
+        scale = max(length_scale, TINY)
         scales = np.ones(n_fourier // 2)
         matrix = draw_fourier(d, scales, rng).frequencies.astype(np.float64)
     elif d > _MOST_LINEAR:
@@ -139,7 +137,7 @@ def _scale_rows(X: Any, data_norm: float | None, scale: float) -> Any:
     rows = _clip_rows(X, data_norm)
     values = rows.data if sparse.issparse(rows) else rows
     values /= scale
-    np.clip(values, -_LARGEST_ENTRY, _LARGEST_ENTRY, out=values)
+    np.clip(values, -LONGEST, LONGEST, out=values)
     return rows
 
 
@@ -147,7 +145,7 @@ def _largest_entry(X: Any) -> float:
     """Return the largest absolute entry, or 1 for rows of zeros."""
     values = X.data if sparse.issparse(X) else X
     largest = float(np.abs(values).max(initial=0.0))
-    return max(largest, _SMALLEST_LENGTH) if largest > 0 else 1.0
+    return max(largest, TINY) if largest > 0 else 1.0
 
 
 def _features(X: Any, matrix: FloatArray | RademacherMap | None) -> FloatArray:
@@ -165,11 +163,12 @@ def _features(X: Any, matrix: FloatArray | RademacherMap | None) -> FloatArray:
 def _median_distance(X: Any, rng: np.random.Generator) -> float:
     """Return the median Euclidean distance of random pairs of rows, or 1 if it is zero."""
     pairs = rng.integers(X.shape[0], size=(2, _DISTANCES))
-    squares = np.empty(_DISTANCES)
-    for lo in range(0, _DISTANCES, 200):
-        gap = X[pairs[0, lo : lo + 200]] - X[pairs[1, lo : lo + 200]]
-        squares[lo : lo + 200] = sums_of_squares(gap)
-    distance = math.sqrt(float(np.median(squares)))
+
+    def squares(number: NDArray[np.intp]) -> FloatArray:
+        return sums_of_squares(X[pairs[0, number]] - X[pairs[1, number]])
+
+    found = by_blocks(squares, np.arange(_DISTANCES), 3 * NUMBER_BYTES * X.shape[1])
+    distance = math.sqrt(float(np.median(found)))
     return distance if distance > 0 else 1.0
 
 
@@ -186,7 +185,8 @@ def _principal(
     values, vectors = _eigenvectors(features - mean, min(keep, len(mean)))
     # The sign is fixed, because it depends on the library otherwise.
     peaks = vectors[np.abs(vectors).argmax(axis=0), np.arange(vectors.shape[1])]
-    known = values > max(_RANK * float(values[0]), _SMALLEST_LENGTH)
+    # Smaller variances are those of rounding errors, and their directions are dropped.
+    known = values > max(max(features.shape) * EPS * float(values[0]), TINY)
     powers = np.where(known, np.where(known, values, 1.0) ** (-whitening / 2.0), 0.0)
     variances = np.where(known, values * powers**2, 0.0)
     size = math.sqrt(float(variances.sum()))
@@ -207,17 +207,13 @@ def _eigenvectors(rows: FloatArray, keep: int) -> tuple[FloatArray, FloatArray]:
     return values, vectors / np.where(lengths > 0, lengths, 1.0)
 
 
-# Value of the constant column relative to the root mean square of the public rows, for steps and
-# for the net.
-_STATISTIC_CONSTANT = 0.3
-_NET_CONSTANT = 1.0
+# Value of the constant column of a sum relative to the root mean square of the public rows; that of
+# the net is as large as the rows.
+_CONSTANT = 0.3
 # Number of components for each unit of the square root of n epsilon.
 _PER_ROOT = 0.85
-# Smallest and largest number of components.
-_FEWEST_COMPONENTS = 8
+# Largest number of components.
 _MOST_COMPONENTS = 150
-# Largest number of components for the net, because random candidates cover few dimensions only.
-_NET_MOST = 12
 
 
 @dataclass(frozen=True, slots=True)
@@ -281,8 +277,8 @@ class LabelPrivateClassifier(PrivateLinearClassifier):
     n_fourier : int, default=1500
         Number of random Fourier features; an odd number is raised by one.
     n_components : int, "auto" or None, default="auto"
-        Number of principal components that are kept. ``"auto"`` is ``.85 sqrt(n epsilon)`` within
-        [8, 150], for ``"net"`` within [8, 12]; None keeps all.
+        Number of principal components that are kept. ``"auto"`` is ``.85 sqrt(n epsilon)``, at
+        most 150, for ``"net"`` at most 12; None keeps all.
     whitening : float, default=0.75
         Degree of whitening in [0, 1]: 0 leaves the principal components as they are, 1 divides them
         by their standard deviation.
@@ -294,7 +290,7 @@ class LabelPrivateClassifier(PrivateLinearClassifier):
     n_stages : int or "auto", default="auto"
         Number of exponential mechanisms of ``"net"`` that share the budget; each but the first
         looks around the classifier that was chosen before. 1 is the published algorithm. ``"auto"``
-        is one for every 200 labels times epsilon, at most 10.
+        is one for every 200 labels times epsilon, at most 8.
     margin : float or None, default=None
         For ``"net"`` with two classes: a PUBLIC margin of normalised rows, in (0, 1]. Records with
         less than half of it count as errors, as published. None counts errors.
@@ -401,7 +397,7 @@ class LabelPrivateClassifier(PrivateLinearClassifier):
         "n_components": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"}), None],
         "whitening": [Interval(Real, 0, 1, closed="both")],
         "alpha": [Interval(Real, 1e-9, NUMBER_RANGE[1], closed="both"), StrOptions({"auto"})],
-        "n_candidates": [Interval(Integral, 1, 10**6, closed="both")],
+        "n_candidates": [Interval(Integral, 1, MOST_CANDIDATES, closed="both")],
         "n_stages": [Interval(Integral, 1, 64, closed="both"), StrOptions({"auto"})],
         "margin": [Interval(Real, SMALLEST_MARGIN, 1, closed="both"), None],
         "data_norm": [*PrivateLinearClassifier._parameter_constraints["data_norm"], None],
@@ -419,9 +415,9 @@ class LabelPrivateClassifier(PrivateLinearClassifier):
         is_net, size = self.mechanism == "net", self.n_components
         if size == "auto":
             root = math.sqrt(facts.n_privacy_units * min(budget.epsilon, 1e6))
-            most = _NET_MOST if is_net else _MOST_COMPONENTS
-            size = round(min(max(_PER_ROOT * root, _FEWEST_COMPONENTS), most))
-        relative = _NET_CONSTANT if is_net else _STATISTIC_CONSTANT
+            most = MOST_DIMENSIONS if is_net else _MOST_COMPONENTS
+            size = round(min(max(_PER_ROOT * root, 1), most))
+        relative = 1.0 if is_net else _CONSTANT
         features = fit_label_features(
             facts.features,
             rng,

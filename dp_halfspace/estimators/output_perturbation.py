@@ -35,10 +35,8 @@ _LOSSES = ("logistic", "huber_hinge", "hinge", "squared_hinge", "squared")
 # Assumed norm of a good coefficient vector, in units of 1 / data_norm; see
 # docs/evidence/output_perturbation.md for the measurement behind it.
 _NORM_GUESS = 4.0
-# Largest weight of a single record without a warning, relative to the weight of all others.
+# Largest share of all the weight that a single record may have without a warning.
 _RECORD_SHARE = 0.1
-# Largest noise without a warning, relative to that without a tilt.
-_NOISE_FACTOR = 10.0
 # Fitted attributes beside those of every linear classifier.
 _OUTPUT_ATTRIBUTES = ("alpha_", "one_vs_rest_", "preconditioner_")
 
@@ -369,7 +367,7 @@ def warn_of_tilt(risk: MarginRisk, ridge: float) -> None:
     """
     factor = risk.influence(ridge)
     share = factor / risk.n_samples
-    if factor > _NOISE_FACTOR and share > _RECORD_SHARE / (1.0 + _RECORD_SHARE):
+    if share > _RECORD_SHARE:
         warn_caller(
             f"with tilt={risk.tilt:g} and alpha={ridge:.3g} one record can have "
             f"{100 * share:.0f} % of all the weight, and the noise is {factor:.0f} times that of "

@@ -27,7 +27,13 @@ from dp_halfspace.papers.network import (
     network_sensitivity,
     smallest_budget,
 )
-from dp_halfspace.papers.staged_search import MOST_CANDIDATES, StagedSearch, plan_search
+from dp_halfspace.papers.staged_search import (
+    MOST_CANDIDATES,
+    MOST_DIMENSIONS,
+    StagedSearch,
+    default_stages,
+    plan_search,
+)
 from dp_halfspace.privacy.budget import Budget
 from dp_halfspace.privacy.mechanisms import Permit
 from dp_halfspace.privacy.randomness import public_generator
@@ -35,8 +41,6 @@ from dp_halfspace.projection.linear import PROJECTIONS, LinearMap, draw_projecti
 from dp_halfspace.rows.blocks import clip_scales
 from dp_halfspace.rows.rows import Rows
 
-# Largest number of columns; more columns are projected to this number.
-_MOST_INPUTS = 12
 # Largest number of parameters; a million candidates in stages cannot search more dimensions.
 _MOST_PARAMETERS = 256
 # Rounding errors of all records together must not exceed the influence of one record.
@@ -45,9 +49,6 @@ _MOST_SENSITIVITY = 2.0
 _EVALUATIONS = 8e6
 # Smallest and largest number of candidates.
 _CANDIDATES = (500, 4000)
-# Product of the number of records and epsilon for one stage.
-_PER_NETWORK_STAGE = 250.0
-_MOST_NETWORK_STAGES = 8
 # Radius of the second stage.
 _NETWORK_RADIUS = 0.6
 # Radius of a stage, relative to that of the one before.
@@ -102,7 +103,7 @@ class PureNetworkClassifier(PrivateLinearClassifier):
         Number of networks in each stage, at most 1000000. ``"auto"`` is ``8e6 / n`` within [500,
         4000].
     n_stages : int or "auto", default="auto"
-        Number of stages; each spends an equal part of epsilon. ``"auto"`` is ``n epsilon / 250``
+        Number of stages; each spends an equal part of epsilon. ``"auto"`` is ``n epsilon / 200``
         within [1, 8].
     projection : str or None, default="auto"
         Public random projection of the columns before the fit: ``"rademacher"``, ``"hadamard"`` or
@@ -234,8 +235,8 @@ class PureNetworkClassifier(PrivateLinearClassifier):
         seed = int(public_generator(self.random_state, "networks").integers(2**63))
         kind = self.projection
         if kind == "auto":
-            kind = "rademacher" if facts.n_features > _MOST_INPUTS else None
-        size = _MOST_INPUTS if isinstance(self.n_components, str) else int(self.n_components)
+            kind = "rademacher" if facts.n_features > MOST_DIMENSIONS else None
+        size = MOST_DIMENSIONS if isinstance(self.n_components, str) else int(self.n_components)
         rng = np.random.default_rng(seed)
         linear_map = None
         if kind is not None:
@@ -299,8 +300,7 @@ class PureNetworkClassifier(PrivateLinearClassifier):
         if isinstance(n_candidates, str):
             n_candidates = round(min(max(_EVALUATIONS / n_samples, _CANDIDATES[0]), _CANDIDATES[1]))
         if isinstance(n_stages, str):
-            wanted = n_samples * min(budget.epsilon, 1e6) / _PER_NETWORK_STAGE
-            n_stages = round(min(max(wanted, 1), _MOST_NETWORK_STAGES))
+            n_stages = default_stages(n_samples * budget.epsilon)
         return plan_search(
             budget,
             n_candidates=int(n_candidates),

@@ -17,7 +17,7 @@ from sklearn.model_selection import ParameterGrid
 
 from dp_halfspace._budget import BUDGET, warn_of_calls_around, warn_of_weak_budget
 from dp_halfspace._memory import NUMBER_BYTES, refuse_beyond_memory
-from dp_halfspace._params import fit_context, require, resolved_delta
+from dp_halfspace._params import MOST_TRAINED, fit_context, require, resolved_delta
 from dp_halfspace._pipelines import library_of
 from dp_halfspace._silence import IGNORED_WARNINGS, drop_output
 from dp_halfspace._sklearn_compat import HasMethods, Interval, StrOptions
@@ -41,8 +41,6 @@ from dp_halfspace.privacy.record import PrivacyRecord
 _Params: TypeAlias = dict[str, Any]
 # The plan of a search and its record, as a function of epsilon.
 _PlanWith: TypeAlias = Callable[[float], tuple[SearchPlan, PrivacyRecord]]
-# Largest number of candidates of a search; random stopping takes 4.3 runs for each on average.
-_MOST_CANDIDATES = 1000
 # Public facts of a candidate that hold for the search.
 _KEPT_FACTS = ("n_samples", "classes", "classes_source", "data_norm")
 # Decided by the search itself, so they cannot be searched over.
@@ -386,11 +384,11 @@ class PrivateSearchCV(WrappingClassifier):
             )
         self._refuse_another_budget(self.estimator)
         # No more than these are listed.
-        most = _MOST_CANDIDATES // int(self.n_repeats) + 1
+        most = MOST_TRAINED // int(self.n_repeats) + 1
         grid = list(islice(ParameterGrid(self.param_grid), most))
         if len(grid) == most:
             raise ValueError(
-                f"a search has at most {_MOST_CANDIDATES} candidates, repeats included: each is "
+                f"a search has at most {MOST_TRAINED} candidates, repeats included: each is "
                 "trained, or drawn with the same probability, and shares the budget with all "
                 "others. Use fewer values or n_repeats"
             )

@@ -15,8 +15,9 @@ from typing import Any, Literal, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from dp_halfspace._memory import AT_ONCE
 from dp_halfspace._params import checked_size, require
-from dp_halfspace._rounding import FAR_UP, UP
+from dp_halfspace._rounding import FAR_UP, TINY, UP
 from dp_halfspace.data.chunks import Chunks
 from dp_halfspace.optim.losses import Loss
 from dp_halfspace.rows.blocks import FloatArray
@@ -131,7 +132,7 @@ def spread(n: int, n_rows: int) -> NDArray[np.intp] | None:
 
 # Ridge of the objective of one chunk. It is positive, as objectives require, but has no effect:
 # ridge and linear term are added once, to the sum over all chunks.
-NO_RIDGE = 5e-324
+NO_RIDGE = float(np.finfo(np.float64).smallest_subnormal)
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,7 +218,7 @@ def _product(part: Objective, w: FloatArray, v: FloatArray) -> FloatArray:
 
 
 # Smallest smoothing: squares of smaller numbers would underflow.
-SMALLEST_SMOOTHING = 1e-100
+SMALLEST_SMOOTHING = math.sqrt(TINY)
 
 
 @dataclass(frozen=True, slots=True)
@@ -326,11 +327,6 @@ class Adversary:
         part = w[: self.n_features]
         size = np.abs(part) if self.norm == "inf" else np.array([np.linalg.norm(part)])
         return size, np.hypot(size, self.smoothing)
-
-
-# Numbers are added in runs of this length, and then the sums of the runs. The bound on rounding
-# errors counts both, which are far fewer terms than those of one long sum over all records.
-RUN = 1024
 
 
 class _Attack(NamedTuple):
@@ -594,8 +590,11 @@ class MarginObjective(OverRows):
 
 
 def total(values: FloatArray) -> float:
-    """Return the sum of numbers, added in runs."""
-    return float(np.add.reduceat(values, np.arange(0, values.size, RUN)).sum())
+    """Return the sum of numbers, added in runs of `AT_ONCE`, and then of the sums of the runs.
+
+    The bound on rounding errors counts both, which are far fewer terms than those of one long sum.
+    """
+    return float(np.add.reduceat(values, np.arange(0, values.size, AT_ONCE)).sum())
 
 
 def tilted_weights(values: FloatArray, tilt: float) -> FloatArray:

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from scipy.optimize import brentq, minimize_scalar
 from scipy.special import expit, lambertw
 
+from dp_halfspace._memory import AT_ONCE
 from dp_halfspace._params import require
 from dp_halfspace._rounding import EPS, FAR_UP, UP
 from dp_halfspace.data.chunks import Chunks
@@ -29,7 +30,6 @@ from dp_halfspace.optim.certificate import Tolerance, gradient_error, solver_tol
 from dp_halfspace.optim.losses import Loss, softmax_diameter
 from dp_halfspace.optim.objectives import (
     NO_RIDGE,
-    RUN,
     Adversary,
     MarginObjective,
     Objective,
@@ -514,7 +514,7 @@ class MarginRisk(Risk):
         of_slope, in_weights = 8.0 * slope + 16.0 * loss.smoothness, 0.0
         if self.robust:
             exponent = self._exponent_error(lowest, slope)
-            sums = 2.0 * (RUN + self.n_samples / RUN)
+            sums = 2.0 * (AT_ONCE + self.n_samples / AT_ONCE)
             in_weights = 2.0 * exponent + 40.0 + sums + self.n_columns
             of_slope += loss.smoothness * 18.0 * lowest
         evaluation = weight * (of_slope + slope * in_weights)

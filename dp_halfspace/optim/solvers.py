@@ -13,7 +13,6 @@ many records agree to all digits long before its gradient is small.
 from __future__ import annotations
 
 import math
-from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
@@ -34,19 +33,15 @@ MatrixProduct: TypeAlias = Callable[[FloatArray], FloatArray]
 
 # Most passes over the data of truncated Newton steps.
 CG_PASSES = 20000
-# Number of steps and gradient changes that limited-memory BFGS keeps.
-_MEMORY = 20
 # Fewest records of a subsample.
 _MIN_SUBSAMPLE = 1024
 # First extra ridge of a path, in units of the squared gradient over the initial gap.
 _FIRST_RIDGE = 1e-2
-# Most full Hessians that are formed, and BFGS steps with each of them.
-_RENEWALS = 30
+# Most full Hessians that are formed, BFGS steps with that of a subsample, and gradients of a line
+# search.
+_MOST_ROUNDS = 25
+# BFGS steps with each full Hessian.
 _STEPS_PER_HESSIAN = 8
-# Most BFGS steps with the Hessian of a subsample.
-_START_STEPS = 25
-# Most gradients of a line search.
-_SEARCH_PASSES = 40
 # A step is long enough if the slope along it has fallen to this share of the first slope.
 _UNDERSHOOT = 0.9
 # A step is short enough if the slope at its end, of the other sign, is at most this share of the
@@ -86,7 +81,7 @@ def _search(
     # A longer step may end at a small slope but at a larger value, beyond the minimum.
     step = min(1.0, 4.0 * objective.initial_gap / -first)
     limit = _OVERSHOOT
-    for tries in range(_SEARCH_PASSES):
+    for tries in range(_MOST_ROUNDS):
         point = point_at(objective, start.w + step * direction, extra_ridge)
         slope = float(point.gradient @ direction)
         if _UNDERSHOOT * first <= slope <= -limit * first:
@@ -136,7 +131,7 @@ def _invert_hessian(objective: Objective, w: FloatArray) -> MatrixProduct | None
 def bfgs(objective: Objective, start: Point, target: float) -> Point:
     """Take BFGS steps from a full Hessian, which is formed again after some of them."""
     point = start
-    for _ in range(_RENEWALS):
+    for _ in range(_MOST_ROUNDS):
         if point.norm <= target:
             break
         inverse = _invert_hessian(objective, point.w)
@@ -152,9 +147,9 @@ def bfgs(objective: Objective, start: Point, target: float) -> Point:
 def lbfgs(
     objective: Objective, start: Point, target: float, inverse: MatrixProduct, max_passes: int
 ) -> Point:
-    """Limited-memory BFGS from a given inverse Hessian."""
+    """Take BFGS steps from a given inverse Hessian; the few steps are kept, not a matrix."""
     point = start
-    pairs: deque[tuple[FloatArray, FloatArray, float]] = deque(maxlen=_MEMORY)
+    pairs: list[tuple[FloatArray, FloatArray, float]] = []
     for _ in range(max_passes):
         if not point.norm > target:
             break
@@ -171,7 +166,7 @@ def lbfgs(
 
 
 def _two_loops(
-    gradient: FloatArray, pairs: deque[tuple[FloatArray, FloatArray, float]], inverse: MatrixProduct
+    gradient: FloatArray, pairs: list[tuple[FloatArray, FloatArray, float]], inverse: MatrixProduct
 ) -> FloatArray:
     """Multiply by the BFGS inverse Hessian (Nocedal and Wright 2006, algorithm 7.4)."""
     q = gradient.copy()
@@ -568,7 +563,7 @@ def _solve_auto(objective: Objective, target: float) -> Point:
         w = newton_cg(part, zero, 1e-2 * zero.norm).w
         inverse = _invert_hessian(part, w)
         if inverse is not None:
-            w = lbfgs(objective, point_at(objective, w), target, inverse, _START_STEPS).w
+            w = lbfgs(objective, point_at(objective, w), target, inverse, _MOST_ROUNDS).w
     return _polish(objective, target, w)
 
 

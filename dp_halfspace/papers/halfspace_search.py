@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from dp_halfspace._sklearn_compat import single_blas_thread
 from dp_halfspace.engine.moment import WIDEST
+from dp_halfspace.papers.staged_search import default_stages
 from dp_halfspace.papers.training import LinearTraining, Problem
 from dp_halfspace.privacy.budget import Budget
 from dp_halfspace.privacy.events import Event
@@ -25,7 +26,9 @@ from dp_halfspace.privacy.mechanisms import NoNoise, Permit
 from dp_halfspace.privacy.randomness import public_generator
 from dp_halfspace.rows.blocks import FloatArray
 from dp_halfspace.rows.directions import (
+    FEWEST,
     MOST_COLUMNS,
+    WORK,
     DirectionStream,
     IntegerRows,
     integer_rows,
@@ -37,14 +40,9 @@ from dp_halfspace.rows.rows import Rows
 
 # Number of directions of a stage.
 _WANTED_DIRECTIONS = 50_000
-# Smallest number of directions, for many rows.
-_FEWEST_DIRECTIONS = 2_000
-# Product of the numbers of directions and rows, so that a stage takes seconds.
-_DIRECTION_WORK = 1e9
 # Value of n epsilon from which one more stage is worth its fraction of the budget:
 # ``docs/defaults.md``.
 _STRENGTH_PER_STAGE = 350.0
-_MOST_DIRECTION_STAGES = 8
 # Radius of the cone of the second stage.
 _CONE_RADIUS = 1.0
 # Largest number of features that are not projected.
@@ -94,11 +92,6 @@ class DirectionSearch:
                 stream = replace(cone, seed=seed, centre=found, radius=radius)
                 found = _choose_direction(costs, stream, self.choice, permit)
         return unit_length(found[:, None]).T
-
-
-def default_stages(strength: float) -> int:
-    """Return the number of stages for a product of records and epsilon."""
-    return min(max(round(strength / _STRENGTH_PER_STAGE), 1), _MOST_DIRECTION_STAGES)
 
 
 def _default_rows(n_features: int, strength: float) -> tuple[float, int | None]:
@@ -211,7 +204,7 @@ def plan_direction_training(
     strength = min(facts.n_privacy_units * epsilon, 1e9)
     constant, n_components = _default_rows(facts.n_features, strength)
     linear_map, constant_column = problem.draw_map(n_components), problem.constant(constant)
-    affordable = max(round(_DIRECTION_WORK / facts.n_privacy_units), _FEWEST_DIRECTIONS)
+    affordable = max(round(WORK / facts.n_privacy_units), FEWEST)
     # Without noise the result is a function of the data, so the directions are fixed.
     seed = 0 if problem.seed is None and math.isinf(epsilon) else problem.seed
     words = public_generator(seed, "directions").integers(2**32, size=4).tolist()
@@ -219,7 +212,7 @@ def plan_direction_training(
         problem.n_columns(linear_map),
         epsilon=epsilon,
         n_directions=n_directions or min(affordable, _WANTED_DIRECTIONS),
-        n_stages=n_stages or default_stages(strength),
+        n_stages=n_stages or default_stages(strength, _STRENGTH_PER_STAGE),
         constant=constant_column,
         spherical=linear_map is not None,
         seed=tuple(words),

@@ -17,12 +17,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dp_halfspace._memory import AT_ONCE, NUMBER_BYTES, rows_of_block
 from dp_halfspace._rounding import FAR_UP, UP
 from dp_halfspace.optim.certificate import RELATIVE
 from dp_halfspace.optim.losses import LOGISTIC
 from dp_halfspace.optim.objectives import MarginObjective, SoftmaxObjective
 from dp_halfspace.optim.solvers import certified_minimum
-from dp_halfspace.papers.staged_search import StagedSearch, plan_search, run_search
+from dp_halfspace.papers.staged_search import StagedSearch, default_stages, plan_search, run_search
 from dp_halfspace.privacy.accounting import calibrate
 from dp_halfspace.privacy.budget import Budget
 from dp_halfspace.privacy.events import Event, Pure
@@ -46,10 +47,6 @@ _BALANCE = 3.0
 _LARGEST_PRIOR = 10.0
 # Mean curvature of the loss, relative to that at zero.
 _CURVATURE = 0.6
-_SCORE_ENTRIES = 2**20  # scores that are in memory at a time
-# Labels times epsilon for one stage of the search.
-_LABELS_PER_STAGE = 200.0
-_MOST_LABEL_STAGES = 10
 
 
 def label_statistic(rows: Rows, class_indices: NDArray[np.intp], n_classes: int) -> FloatArray:
@@ -147,10 +144,10 @@ def linear_losses(
     record_weights, shift = weights[class_indices], log_odds_shift(weights)
     if margin is not None and n_classes > 2:
         raise ValueError("a margin is for two classes")
-    step = max(1, _SCORE_ENTRIES // (256 * n_classes))
 
     def losses(candidates: FloatArray) -> FloatArray:
         total = np.zeros(len(candidates))
+        step = min(AT_ONCE, rows_of_block(NUMBER_BYTES * len(candidates) * n_classes))
         for lo in range(0, n_samples, step):
             block, labels = points[lo : lo + step], class_indices[lo : lo + step]
             if margin is not None:
@@ -270,13 +267,10 @@ def plan_labels(
         # A label moves the number of errors by at most one, and two rounded sums of n weights
         # differ by at most n^2 2^-52 more: `docs/proofs/label_privacy.md`, section 4.
         sensitivity = FAR_UP + 2.0**-50 * n_samples**2
-        wanted = (
-            _MOST_LABEL_STAGES if math.isinf(epsilon) else n_samples * epsilon / _LABELS_PER_STAGE
-        )
         search = plan_search(
             budget,
             n_candidates=n_candidates,
-            n_stages=n_stages or round(min(max(wanted, 1), _MOST_LABEL_STAGES)),
+            n_stages=n_stages or default_stages(n_samples * epsilon),
             sensitivity=sensitivity,
         )
         return LabelSearch(n_classes, search, sensitivity, seed, margin)

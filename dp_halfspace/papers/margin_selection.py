@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dp_halfspace._params import MOST_TRAINED
 from dp_halfspace._rounding import DOWN, FAR_UP, UP
 from dp_halfspace._sklearn_compat import single_blas_thread
 from dp_halfspace.data.validation import TrainingData
@@ -66,9 +67,6 @@ _MISS = 0.1
 # Parameter eta of the distribution of the number of runs: fewer runs than with a geometric
 # distribution, at little cost.
 _SHAPE = 2.0
-
-# Largest number of margins to choose from: a plan is made for each, and shares the budget.
-_MOST_MARGINS = 1000
 
 
 def public_facts(candidates: Sequence[LinearTraining]) -> dict[str, Any]:
@@ -162,8 +160,8 @@ def plan_selection(
     Algorithms 2, 3, 4 and 6; ``docs/proofs/selection.md``.
     """
     count, epsilon, delta = len(margins), budget.epsilon, budget.delta
-    if count > _MOST_MARGINS:
-        raise ValueError(f"margin is a list of at most {_MOST_MARGINS} numbers: use fewer")
+    if count > MOST_TRAINED:
+        raise ValueError(f"margin is a list of at most {MOST_TRAINED} numbers: use fewer")
     distribution = None
     choice: ExponentialChoice | GaussianNoise | NoNoise
     score_bound = _score_bound(problem, population=population)

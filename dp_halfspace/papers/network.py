@@ -16,7 +16,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dp_halfspace._rounding import FAR_UP, TINY
+from dp_halfspace._memory import AT_ONCE, NUMBER_BYTES, rows_of_block
+from dp_halfspace._rounding import FAR_UP, RAMP_WIDTH, TINY
 from dp_halfspace._sklearn_compat import single_blas_thread
 from dp_halfspace.papers.staged_search import StagedSearch, run_search
 from dp_halfspace.privacy.events import Event
@@ -37,10 +38,6 @@ _LATER_GAIN = 2.0
 _LONGEST = 2.0**7
 # Largest sum of the absolute weights into a unit of a later layer, for the same reason.
 _LARGEST_SUM = 2.0**4
-# Width of the ramp of the loss, relative to the largest score of a network.
-_RAMP_WIDTH = 2.0**-16
-# Number of activations that are in memory at a time.
-_ACTIVATION_ENTRIES = 2**19
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,9 +140,9 @@ def network_losses(
         first, *later = network.hidden
         flat = first.weights.transpose(1, 0, 2).reshape(shape.n_inputs, -1)
         largest = np.abs(network.outputs).sum(axis=1) + np.abs(network.bias)
-        steepness = 1.0 / np.maximum(largest * _RAMP_WIDTH, TINY)
+        steepness = 1.0 / np.maximum(largest * RAMP_WIDTH, TINY)
         total = np.full(m, base)
-        rows = max(1, _ACTIVATION_ENTRIES // (m * max(shape.widths)))
+        rows = min(AT_ONCE, rows_of_block(NUMBER_BYTES * m * max(shape.widths)))
         for lo in range(0, n_samples, rows):
             active = (points[lo : lo + rows] @ flat).reshape(-1, m, shape.widths[0])
             active += first.biases
@@ -172,7 +169,7 @@ def network_sensitivity(n_samples: int, shape: NetworkShape) -> float:
     for width in shape.widths[:-1]:
         per_unit = _LARGEST_SUM * per_unit + (width + 4) * (_LARGEST_SUM + _LONGEST)
     per_score = per_unit + shape.widths[-1] + 32
-    rounding = 2.0 * n_samples * per_score * 2.0**-53 / _RAMP_WIDTH
+    rounding = 2.0 * n_samples * per_score * 2.0**-53 / RAMP_WIDTH
     return FAR_UP + rounding + 2.0**-50 * n_samples * n_samples
 
 

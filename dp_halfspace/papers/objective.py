@@ -26,8 +26,8 @@ from dp_halfspace.optim.solvers import Optimizer
 from dp_halfspace.privacy import accounting
 from dp_halfspace.privacy.budget import Budget
 from dp_halfspace.privacy.events import Event, Gaussian, ObjectivePerturbation, Repeated
-from dp_halfspace.privacy.interception import Mechanism, PureMechanism
-from dp_halfspace.privacy.mechanisms import GaussianNoise, L2LaplaceNoise, NoNoise, Permit
+from dp_halfspace.privacy.interception import PureMechanism
+from dp_halfspace.privacy.mechanisms import AnyNoise, GaussianNoise, L2LaplaceNoise, NoNoise, Permit
 from dp_halfspace.privacy.noise import MOST_LAPLACE_GRID_BITS, l2_laplace, rounded_gaussian
 from dp_halfspace.privacy.profiles import gdp_mu
 from dp_halfspace.privacy.randomness import ByteSource
@@ -159,7 +159,7 @@ class PerturbedMinimiser:
     radius: float
     tolerance: Tolerance
     sensitivity: float
-    output: Mechanism
+    output: AnyNoise
     linear: LinearTerm | None = None
     optimizer: Optimizer = "auto"
     projects: bool = False

@@ -27,17 +27,21 @@ from dp_halfspace.optim.risks import (
     tolerance,
 )
 from dp_halfspace.optim.solvers import Optimizer
-from dp_halfspace.papers.objective import PerturbedMinimiser, sketch_objective
+from dp_halfspace.papers.objective import (
+    GaussianLinearTerm,
+    LaplaceLinearTerm,
+    PerturbedMinimiser,
+    sketch_objective,
+)
 from dp_halfspace.papers.pair_objective import PairRisk
-from dp_halfspace.privacy.interception import Mechanism
-from dp_halfspace.privacy.mechanisms import GaussianNoise, L2LaplaceNoise, NoNoise
+from dp_halfspace.privacy.mechanisms import AnyNoise, NoNoise, noise_deviation
 from dp_halfspace.privacy.profiles import gdp_mu
 
 
 def plan_output(
     risk: Risk,
     ridge: float,
-    noise: Callable[[float], Mechanism],
+    noise: Callable[[float], AnyNoise],
     *,
     optimizer: Optimizer = "auto",
     projects: bool = False,
@@ -195,24 +199,14 @@ def objective_ridge(
         except CertificateError:
             return _OUT_OF_REACH
         bias = ridge * squared_norm / 2.0
-        linear, output = _variances(plan, risk)
-        squared = risk.n_released * linear / risk.n_samples**2
-        return bias + squared / (2.0 * (ridge + curvature)) + risk.noise_cost(output)
+        assert isinstance(plan.linear, GaussianLinearTerm | LaplaceLinearTerm)
+        linear = risk.n_released * plan.linear.variance(risk.n_columns) / risk.n_samples**2
+        output = noise_deviation(plan.output, risk.n_released) ** 2
+        return bias + linear / (2.0 * (ridge + curvature)) + risk.noise_cost(output)
 
     bounds = (math.log(floor), math.log(max(floor, 1e4 * risk.row_norm**2)) + 1.0)
     found = minimize_scalar(cost, bounds=bounds, method="bounded", options={"xatol": 1e-2})
     return math.exp(float(found.x))
-
-
-def _variances(plan: PerturbedMinimiser, risk: MarginRisk | SoftmaxRisk) -> tuple[float, float]:
-    """Return the variances of a coefficient of the linear term, and of the output noise."""
-    if plan.linear is None or isinstance(plan.linear, NoNoise):
-        return 0.0, 0.0
-    linear = plan.linear.variance(risk.n_columns)
-    if isinstance(plan.output, L2LaplaceNoise):
-        return linear, (risk.n_released + 1) * plan.output.scale * plan.output.scale
-    assert isinstance(plan.output, GaussianNoise)
-    return linear, plan.output.sigma * plan.output.sigma
 
 
 def perturbed_row_ridge(

@@ -26,7 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import brentq
 
-from dp_halfspace._memory import WORK_ENTRIES
+from dp_halfspace._memory import NUMBER_BYTES, rows_of_block
 from dp_halfspace._params import require
 from dp_halfspace._rounding import EPS, FAR_UP, UP
 from dp_halfspace.optim.losses import Loss, softplus, softplus_curvature, softplus_slope
@@ -428,7 +428,7 @@ class PairwiseObjective(OverRows):
     def hessian(self, w: FloatArray) -> FloatArray:
         """Return a (generalised) Hessian; see `Objective`."""
         product = self._product(w)
-        step = max(1, min(self.size, WORK_ENTRIES // max(1, self.rows.shape[0])))
+        step = min(self.size, rows_of_block(NUMBER_BYTES * self.rows.shape[0]))
         identity = np.eye(self.size)
         with np.errstate(all="ignore"):
             parts = [product(identity[:, k : k + step]) for k in range(0, self.size, step)]

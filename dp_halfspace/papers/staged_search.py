@@ -21,6 +21,17 @@ from dp_halfspace.rows.blocks import FloatArray
 # More candidates would take minutes, and hardly improve on a million.
 MOST_CANDIDATES = 10**6
 _CANDIDATES_PER_BLOCK = 256
+# Product of records and epsilon for which one more stage is worth its share of the budget, and the
+# most stages.
+STRENGTH_PER_STAGE = 200.0
+MOST_STAGES = 8
+# Largest number of columns that are searched by default; random candidates cover few dimensions.
+MOST_DIMENSIONS = 12
+
+
+def default_stages(strength: float, per_stage: float = STRENGTH_PER_STAGE) -> int:
+    """Return the number of stages for a product of records and epsilon."""
+    return round(min(max(strength / per_stage, 1), MOST_STAGES))
 
 
 @dataclass(frozen=True, slots=True)

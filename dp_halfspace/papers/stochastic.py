@@ -19,7 +19,6 @@ from dp_halfspace.rows.blocks import FloatArray, into_ball
 _MOST_STOCHASTIC_STEPS = 4_000
 # Most steps of a pass over the data; larger tables are read in batches.
 _STEPS_PER_PASS = 1_000
-_MOST_EPOCHS = 30
 
 
 def stochastic_subgradients(
@@ -68,7 +67,7 @@ def katyusha(
     batch = math.ceil(n / _STEPS_PER_PASS)
     length = 2 * math.ceil(n / batch)
     if n_epochs is None:
-        n_epochs = min(max(_MOST_STOCHASTIC_STEPS // length, 1), _MOST_EPOCHS)
+        n_epochs = max(_MOST_STOCHASTIC_STEPS // length, 1)
     beta = max(F.smoothness - mu, mu)
     tau = min(math.sqrt(length * mu / (3.0 * beta)), 0.5)
     gamma = 1.0 / (3.0 * tau * beta)

@@ -9,9 +9,11 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.spatial.distance import cdist
 
 from dp_halfspace import projection
-from dp_halfspace._memory import NUMBER_BYTES, rows_of_block
+from dp_halfspace._memory import NUMBER_BYTES, by_blocks
+from dp_halfspace._rounding import TINY
 from dp_halfspace.data.people import People
 from dp_halfspace.data.record_weights import weights_of
 from dp_halfspace.data.validation import TrainingData
@@ -33,8 +35,8 @@ from dp_halfspace.rows.rows import Rows, normalised_rows
 if TYPE_CHECKING:
     from dp_halfspace.projection.linear import LinearMap
 
-# Default dimension of a projection.
-_COMPONENTS = 500
+# Default dimension of a projection, if no margin is known.
+PROJECTED = 500
 
 
 class Algorithm(Protocol):
@@ -82,7 +84,7 @@ class Problem:
             kind = "rademacher"
         if kind is None or kind == "auto":
             return None
-        size = self.n_components or wanted or _COMPONENTS
+        size = self.n_components or wanted or PROJECTED
         rng = public_generator(self.seed, "projection")
         return projection.draw_projection(kind, self.facts.n_features, size, rng)
 
@@ -193,21 +195,8 @@ def asked_margin(training: LinearTraining, released: FloatArray) -> float:
     """
     if training.margin is not None:
         return training.margin
-    squares = np.einsum("ij,ij->i", released, released)
-    largest = float(squares.max())
-    if len(released) > 1:
-        largest = _largest_square_of_difference(released, squares)
-    norm = math.sqrt(max(largest, 0.0))
-    if norm == 0.0:
-        return 1.0
-    return min(1.0, training.margin_offset / norm)
-
-
-def _largest_square_of_difference(released: FloatArray, squares: FloatArray) -> float:
-    """Return the largest squared norm of a difference of two rows, some of them at a time."""
-    largest, step = 0.0, rows_of_block(NUMBER_BYTES * len(released))
-    for lo in range(0, len(released), step):
-        some = slice(lo, lo + step)
-        found = squares[some, None] + squares - 2.0 * (released[some] @ released.T)
-        largest = max(largest, float(found.max()))
-    return largest
+    # Two classes have one vector, whose difference from zero is meant.
+    others = released if len(released) > 1 else np.zeros(released.shape)
+    row_bytes = NUMBER_BYTES * len(released)
+    largest = by_blocks(lambda some: cdist(some, others).max(axis=1), released, row_bytes).max()
+    return min(1.0, training.margin_offset / max(float(largest), TINY))

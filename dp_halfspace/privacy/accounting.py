@@ -63,8 +63,6 @@ from dp_halfspace.privacy.profiles import (
 
 # Largest number of Gaussian terms of a sum that is evaluated exactly.
 _MAX_EXACT_TERMS = 64
-# Largest product of the numbers of terms and atoms of such a sum.
-_MAX_VALUES = 2**18
 # A bound is not refined if that could change delta by less than this relative amount.
 _NEGLIGIBLE_CHANGE = 1e-6
 # Number of groups in which many different events are composed.
@@ -202,10 +200,7 @@ class _Composition:
         """Return the bound with Gaussian terms multiplied out, None if they are too many."""
         if self.terms is None:
             return None
-        loss = total_pld(self.discretised)
-        if self.sums and len(self.terms) * len(loss.mass) > _MAX_VALUES:
-            return None
-        return ProfileBound(loss, self.terms, self.pairwise)
+        return ProfileBound(total_pld(self.discretised), self.terms, self.pairwise)
 
     def _is_exact(self, exact: ProfileBound, epsilon: float, value: float) -> bool:
         """Return whether the envelope of a single sum of terms could not improve the bound."""

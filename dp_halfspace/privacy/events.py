@@ -18,10 +18,8 @@ from typing import Any, TypeAlias, get_args
 from dp_halfspace._rounding import DOWN, TINY
 from dp_halfspace.privacy.profiles import LEAST_PARAMETER, Term, check_nonnegative
 
-# Larger parameters, and a larger epsilon, are treated as no guarantee.
+# Larger parameters, a larger epsilon and more runs are treated as no guarantee.
 LARGEST_PARAMETER = 1e100
-# More runs than this are treated as no guarantee.
-_HUGE_COUNT = 2**63
 # Largest number of events, and of terms, of a product of profiles. With more, losses are
 # discretised.
 _MAX_PRODUCT = 4096
@@ -410,7 +408,7 @@ def single_runs(events: Iterable[Event]) -> Counter[Event]:
 def count_events(events: Iterable[Event]) -> Counted | None:
     """Count single runs, in a canonical order; return None if one of them has no guarantee."""
     result = tuple(sorted(single_runs(events).items(), key=repr))
-    if any(_largest_parameter(e) > LARGEST_PARAMETER or count > _HUGE_COUNT for e, count in result):
+    if any(max(_largest_parameter(e), n) > LARGEST_PARAMETER for e, n in result):
         return None
     return result if total_mu(result) <= LARGEST_PARAMETER else None
 

@@ -33,6 +33,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtri
 
+from dp_halfspace._memory import LONG_BLOCK
+from dp_halfspace._rounding import EPS
 from dp_halfspace.privacy.interception import PureMechanism
 from dp_halfspace.privacy.randomness import OS_RANDOMNESS, ByteSource, read_words
 
@@ -185,8 +187,6 @@ _MOST_GAUSSIAN_GRID_BITS = 36
 
 # Values are clipped to this many grid steps; below it every multiple of the grid is a float.
 _CLIP_STEPS = 2.0**52
-# Number of draws per block, so that the working arrays fit in the second-level cache.
-_DRAWS_PER_BLOCK = 8192
 
 # Assumption (c) of docs/proofs/noise.md: |error of ndtri at p <= 1/2| <= 2**-44 (1 + |z|).
 _NDTRI_ERROR = 2.0**-44
@@ -302,8 +302,8 @@ def add_noise(value: ArrayLike, noise: GridNoise, source: ByteSource) -> NDArray
     with np.errstate(all="ignore"):
         released = np.array(value, dtype=np.float64, order="C")
         flat = released.reshape(-1)
-        for start in range(0, flat.size, _DRAWS_PER_BLOCK):
-            block = flat[start : start + _DRAWS_PER_BLOCK]
+        for start in range(0, flat.size, LONG_BLOCK):
+            block = flat[start : start + LONG_BLOCK]
             # The grid is a power of two, so the division is exact. The quotient is clipped before
             # it is rounded, because it may be infinite.
             np.multiply(block, 1.0 / noise.grid, out=block)
@@ -401,8 +401,9 @@ def _exact_steps(word: int, offset: float, noise: GridNoise, source: ByteSource)
 MOST_LAPLACE_GRID_BITS = 30
 # A uniform number is (2 V + 1) * 2**-257 for an integer V of 256 random bits.
 _UNIFORM_LOG2 = 257
-# Number of decimal digits with which even -log(1 - 2**-257) has more than 100 correct digits.
-_LAPLACE_DIGITS = 200
+# Number of decimal digits of what is not computed in floating point; with so many, even
+# -log(1 - 2**-257) has more than 100 correct ones.
+DIGITS = 200
 # Number of bits that are kept of a product of uniform numbers.
 _MANTISSA_BITS = 1024
 
@@ -474,7 +475,7 @@ def l2_laplace(
 
 def _draw_chi(degrees: int, source: ByteSource) -> Fraction:
     """Return T with ``T**2`` chi-square of ``degrees >= 2``, to a relative error below 2**-300."""
-    with localcontext(decimal_context(_LAPLACE_DIGITS)):
+    with localcontext(decimal_context(DIGITS)):
         square = -2 * _draw_log_product(degrees // 2, source)
         if degrees % 2:
             square += _draw_squared_normal(source)
@@ -514,8 +515,8 @@ def _draw_odd_numerators(count: int, source: ByteSource) -> list[int]:
 
 @functools.lru_cache(maxsize=1)
 def _log_of_two() -> Decimal:
-    """Return ``ln 2`` to `_LAPLACE_DIGITS` digits."""
-    return decimal_context(_LAPLACE_DIGITS).ln(Decimal(2))
+    """Return ``ln 2`` to `DIGITS` digits."""
+    return decimal_context(DIGITS).ln(Decimal(2))
 
 
 def uniform_below(n: int, source: ByteSource = OS_RANDOMNESS) -> int:
@@ -531,7 +532,7 @@ def uniform_below(n: int, source: ByteSource = OS_RANDOMNESS) -> int:
 
 
 # Smallest rate of the discrete Laplace distribution, with which the noise stays below 2^62.
-SMALLEST_COUNT_RATE = Fraction(1, 2**53)
+SMALLEST_COUNT_RATE = Fraction(EPS)
 # Binary digits that are one with a probability below exp(-512) are taken to be zero.
 _NEGLIGIBLE_RATE = 512
 

@@ -17,6 +17,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy.special import ndtr, ndtri
 
+from dp_halfspace._params import EPSILON_RANGE
 from dp_halfspace._rounding import EPS
 from dp_halfspace.privacy.profiles import (
     LEAST_PARAMETER,
@@ -35,8 +36,6 @@ TAIL = 1e-45
 _USUAL_WIDTH = 14.0
 # Largest mass at the lower end of a sum that is moved up. Hardly any of it gets above a threshold.
 _LOW = 2.0**-70
-# Larger Gaussian losses are treated as no guarantee.
-_LARGEST_LOSS = 1e6
 # If the tail of a loss is not cut, its lattice covers all but this mass.
 _LEAST_COVERED = 1e-305
 # Bound on the mass that such a loss has beyond the lattice, and on the mass that underflows in a
@@ -44,15 +43,14 @@ _LEAST_COVERED = 1e-305
 _NEGLECTED = 1e-302
 # A sum whose masses have a larger relative error is treated as no guarantee.
 _TOO_INEXACT = 0.5
-# A Gaussian loss that is narrower than this many cells is replaced by a wider one, which dominates.
-_NARROWEST = 16.0
+# Smallest number of cells of a loss that is resolved. A narrower Gaussian loss is replaced by a
+# wider one, which dominates. Of many steps on sampled records, a loss of one over the number of
+# records has so many, for which their lattice is halved up to this many times.
+_FEWEST_CELLS = 16.0
+_MOST_HALVINGS = 2
 # A step on a sampled record with a larger mu is treated as no guarantee; it would not change what
 # many of them find.
 LARGEST_SAMPLED_MU = 4.0
-# Number of cells for a loss of one over the number of records, for which the lattice of such steps
-# is halved up to this many times.
-_CELLS_OF_A_RECORD = 16.0
-_MOST_HALVINGS = 2
 # Largest number of standard deviations that one set of quadrature nodes covers.
 _WIDEST = 0.5
 # Bound on the relative error of the masses of such a step, at least seven times the measured one.
@@ -214,7 +212,7 @@ def cells_of_sampled(n_records: int, mu: float) -> int:
     top = _largest_sampled_loss(n_records, mu)
     if math.isinf(top):
         return CELLS
-    wanted = math.ceil(math.log2(max(top * n_records * _CELLS_OF_A_RECORD / CELLS, 1.0)))
+    wanted = math.ceil(math.log2(max(top * n_records * _FEWEST_CELLS / CELLS, 1.0)))
     return int(CELLS * 2 ** min(wanted, _MOST_HALVINGS))
 
 
@@ -229,11 +227,11 @@ def either_pld(epsilon: float, mu: float, cells: int) -> PLD:
     epsilon = max(epsilon, LEAST_PARAMETER)
     deviations = -float(ndtri(TAIL))
     top = max(epsilon, mu * (0.5 * mu + deviations))
-    if top > _LARGEST_LOSS:
+    if top > EPSILON_RANGE[1]:  # no guarantee, as for all larger Gaussian losses
         return PLD(1.0, 0, np.ones(1), cut=1.0)
     step = top / cells
     step = epsilon / math.ceil(epsilon / step) if epsilon >= step else step
-    mu = max(mu, _NARROWEST * step)
+    mu = max(mu, _FEWEST_CELLS * step)
     last = math.ceil(max(epsilon, mu * (0.5 * mu + deviations)) / step) + 1
     ones = np.ones(1)
     mass = _gaussian_masses((ones, 0.0 * ones, mu * ones), step, 0, last)
@@ -281,7 +279,7 @@ def envelope(
     tail = _LEAST_COVERED if pairwise else TAIL
     deviations = -float(ndtri(min(0.25, max(tail / whole, 2.3e-308))))
     top = float((shift + mu * (0.5 * mu + deviations)).max() + place.max())
-    if top == 0.0 or top > _LARGEST_LOSS:
+    if top == 0.0 or top > EPSILON_RANGE[1]:
         return PLD(1.0, 0, np.ones(1), cut=float(top > 0.0))
     # Nothing below `lowest` is needed, because the mass at or above it is at least 1; this holds
     # for 0 in any case.
@@ -292,7 +290,7 @@ def envelope(
     # a part of them up.
     unit = float(place[0] if place.any() else shift.min())
     step = unit / math.ceil(unit / step) if unit >= step else step
-    mu = np.where(mu > 0.0, np.maximum(mu, _NARROWEST * step), 0.0)
+    mu = np.where(mu > 0.0, np.maximum(mu, _FEWEST_CELLS * step), 0.0)
     first = math.floor((lowest - place.max()) / step)
     highest = float((shift + mu * (0.5 * mu + deviations)).max()) * (1.1 if pairwise else 1.0)
     last = math.ceil(highest / step) + 1

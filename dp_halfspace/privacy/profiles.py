@@ -35,11 +35,7 @@ It covers the rounding of ``epsilon / mu - mu / 2`` and its square at every scal
 
 # Smaller positive parameters and losses are raised to this number, which dominates, so that neither
 # squares nor the steps of a lattice underflow.
-LEAST_PARAMETER = 1e-150
-# The Mills ratio of the normal distribution, (1 - Phi(z)) / phi(z), is this multiple of
-# erfcx(z / sqrt(2)).
-_MILLS = math.sqrt(math.pi / 2.0)
-_LOG_SQRT_2PI = 0.5 * math.log(2.0 * math.pi)
+LEAST_PARAMETER = math.sqrt(TINY)
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(6)
 # 1 - z M(z) = z^-2 - 3 z^-4 + 15 z^-6 - ..., alternating double factorials.
 _TAIL_SERIES = (135135.0, -10395.0, 945.0, -105.0, 15.0, -3.0, 1.0)
@@ -61,10 +57,20 @@ def check_delta(delta: float) -> float:
     return number + 0.0
 
 
+def _log_density(z: FloatArray) -> FloatArray:
+    """Return the logarithm of the density of the normal distribution."""
+    return np.asarray(-0.5 * z * z - 0.5 * math.log(2.0 * math.pi))
+
+
+def _mills(z: FloatArray) -> FloatArray:
+    """Return the Mills ratio M(z) of the normal distribution, (1 - Phi(z)) / phi(z)."""
+    return np.asarray(math.sqrt(math.pi / 2.0) * erfcx(z / math.sqrt(2.0)))
+
+
 def _mills_slope(z: FloatArray) -> FloatArray:
     """Return minus the derivative of the Mills ratio, 1 - z M(z), for z > -1."""
     far = z > 30.0
-    near = 1.0 - z * (_MILLS * erfcx(np.where(far, 0.0, z) / math.sqrt(2.0)))
+    near = 1.0 - z * _mills(np.where(far, 0.0, z))
     if not far.any():
         return np.asarray(near)
     w = np.where(far, z, np.inf) ** -2.0
@@ -80,7 +86,7 @@ def _mills_drop(x: FloatArray, mu: float) -> FloatArray:
     # Beyond 1e6 the difference cancels; mu / (x (x + mu)) bounds it to 1e-12 relative.
     far = x > 1e6
     remote = np.where(far, x, 1.0)
-    drop = _MILLS * erfcx(x / math.sqrt(2.0)) - _MILLS * erfcx((x + mu) / math.sqrt(2.0))
+    drop = _mills(x) - _mills(x + mu)
     return np.where(far, mu / (remote * (remote + mu)), drop)
 
 
@@ -94,14 +100,13 @@ def log_gdp_delta(mu: float, epsilon: FloatArray) -> FloatArray:
         x = np.where(finite, size, 0.0) / mu - 0.5 * mu
         tail = (x >= 0.0) | (mu < 0.5)
         safe = np.where(tail, x, 1.0)
-        log_delta = -0.5 * safe * safe - _LOG_SQRT_2PI + np.log(_mills_drop(safe, mu))
+        log_delta = _log_density(safe) + np.log(_mills_drop(safe, mu))
         if not tail.all():
             # x < 0 and mu >= 1/2: delta = Phi(-x) - phi(x) M(x + mu) has no cancellation, and
             # its complement keeps full precision when delta is close to 1.
             safe = np.where(tail, -1.0, x)
-            density = np.exp(-0.5 * safe * safe - _LOG_SQRT_2PI)
-            ratio = _MILLS * erfcx((safe + mu) / math.sqrt(2.0))
-            lower = np.log1p(-(ndtr(safe) + density * ratio))
+            density = np.exp(_log_density(safe))
+            lower = np.log1p(-(ndtr(safe) + density * _mills(safe + mu)))
             log_delta = np.where(tail, log_delta, lower)
         log_delta = np.where(finite & np.isfinite(log_delta), log_delta, -np.inf)
         negative = epsilon < 0.0
@@ -128,10 +133,9 @@ def log_gdp_excess(mu: float, epsilon: FloatArray) -> FloatArray:
             return np.log(np.maximum(-epsilon, 0.0))
         x = epsilon / mu - 0.5 * mu
         high = np.maximum(x, 0.0)
-        log_density = -0.5 * high * high - _LOG_SQRT_2PI
-        upper = log_density + np.log(_mills_slope(high))
+        upper = _log_density(high) + np.log(_mills_slope(high))
         low = np.minimum(x, 0.0)
-        lower = np.log(np.exp(-0.5 * low * low - _LOG_SQRT_2PI) - low * ndtr(-low))
+        lower = np.log(np.exp(_log_density(low)) - low * ndtr(-low))
         value = math.log(mu) + np.where(x >= 0.0, upper, lower)
         return np.where(np.isnan(value), -np.inf, value)
 

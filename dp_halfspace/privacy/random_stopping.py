@@ -29,7 +29,7 @@ from dp_halfspace.privacy.accounting import calibrate
 from dp_halfspace.privacy.events import (
     RandomStopping,
 )
-from dp_halfspace.privacy.noise import LazyUniform, decimal_context, uniform_below
+from dp_halfspace.privacy.noise import DIGITS, LazyUniform, decimal_context, uniform_below
 from dp_halfspace.privacy.profiles import (
     FloatArray,
     check_delta,
@@ -213,8 +213,6 @@ MOST_RUNS = 100_000
 
 # Largest shape. With at most 10^5 runs, P(K = 1), by which is divided, is then above 10^-232.
 _LARGEST_ETA = 64.0
-# Number of decimal digits of the probabilities before they are rounded.
-_RUN_COUNT_DIGITS = 40
 
 
 @dataclass(frozen=True, slots=True)
@@ -307,7 +305,7 @@ def _weights(distribution: RunCountDistribution) -> list[Decimal]:
 @lru_cache(maxsize=32)
 def _moments(distribution: RunCountDistribution) -> tuple[NDArray[np.float64], float]:
     """Return the probabilities, and the mean rounded up."""
-    with localcontext(decimal_context(_RUN_COUNT_DIGITS)):
+    with localcontext(decimal_context(DIGITS)):
         weights = _weights(distribution)
         total = sum(weights)
         probabilities = np.array([float(weight / total) for weight in weights])

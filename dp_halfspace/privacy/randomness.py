@@ -25,8 +25,6 @@ from dp_halfspace.exceptions import PrivacyWarning
 
 # Bytes of one call of SHAKE-256.
 _CHUNK_BYTES = 4096
-# Bytes of a number in the key of a block: of the block, and of the draw and the entry of a branch.
-_NUMBER_BYTES = 16
 
 
 class ByteSource(Protocol):
@@ -82,8 +80,11 @@ def _key(seed: int, purpose: str) -> bytes:
 
 
 def _number(number: int) -> bytes:
-    """Return a number in the key of a block; a key with another number of them is another one."""
-    return number.to_bytes(_NUMBER_BYTES, "little")
+    """Return the number of a block, or of a draw or an entry of a branch, in 16 bytes of a key.
+
+    A key with another number of them is another one.
+    """
+    return number.to_bytes(16, "little")
 
 
 class SeededBytes:

@@ -19,10 +19,10 @@ from scipy import fft, sparse
 
 from dp_halfspace._arrays import FloatArray, SingleArray
 from dp_halfspace._memory import (
-    COPIED_ROWS,
+    AT_ONCE,
     NUMBER_BYTES,
-    WORK_ENTRIES,
     refuse_beyond_memory,
+    rows_of_block,
 )
 from dp_halfspace._params import checked_size
 from dp_halfspace.projection.linear import (
@@ -100,7 +100,7 @@ class FourierMap:
         X = checked_features(X, self.n_features_in)
         out = np.empty((X.shape[0], self.n_components), dtype=np.float32)
         frequencies = self.frequencies.astype(np.float64)
-        step = max(1, min(COPIED_ROWS, WORK_ENTRIES // max(1, frequencies.shape[1])))
+        step = min(AT_ONCE, rows_of_block(NUMBER_BYTES * frequencies.shape[1]))
         for lo in range(0, X.shape[0], step):
             rows = X[lo : lo + step]
             with np.errstate(over="ignore", invalid="ignore"):
@@ -239,8 +239,8 @@ class AdditiveMap:
         n_curved = d - self.n_plain
         end = d + n_curved * (self.n_terms - 1)
         out = np.empty((X.shape[0], self.n_components), dtype=np.float32)
-        for lo in range(0, X.shape[0], COPIED_ROWS):
-            rows, part = X[lo : lo + COPIED_ROWS], out[lo : lo + COPIED_ROWS]
+        for lo in range(0, X.shape[0], AT_ONCE):
+            rows, part = X[lo : lo + AT_ONCE], out[lo : lo + AT_ONCE]
             rows = rows.toarray() if sparse.issparse(rows) else np.asarray(rows)
             part[:, n_curved:d] = rows[:, n_curved:]
             numbers = np.asarray(rows[:, :n_curved], dtype=np.float64) * scale
@@ -341,8 +341,8 @@ class TensorSketchMap:
         X = checked_features(X, self.n_features_in)
         size = self.n_components
         out = np.empty((X.shape[0], size), dtype=np.float32)
-        n_rows = min(128, max(1, WORK_ENTRIES // size))
-        for lo, hi, block in row_blocks(X, n_rows * X.shape[1]):
+        n_rows = min(128, rows_of_block(NUMBER_BYTES * size))
+        for lo, hi, block in row_blocks(X, n_rows):
             product = None
             for sketch in self.sketches:
                 image = np.asarray(to_dense(block @ sketch[:-1])) * self.gain

@@ -21,10 +21,10 @@ from scipy.linalg import hadamard
 from dp_halfspace._arrays import FloatArray
 from dp_halfspace._memory import (
     CACHED_BYTES,
+    LONG_BLOCK,
     NUMBER_BYTES,
-    SPARSE_ROWS,
-    WORK_ENTRIES,
     refuse_beyond_memory,
+    rows_of_block,
 )
 from dp_halfspace._params import checked_size, require
 from dp_halfspace.data.sparse_rows import checked_csr
@@ -74,14 +74,13 @@ def checked_features(X: Any, n_features: int) -> Any:
     return X
 
 
-def row_blocks(X: Any, entries: int, *, min_rows: int = 1) -> Iterator[tuple[int, int, Any]]:
-    """Yield blocks of rows of a matrix in float64; a dense block has about `entries` numbers.
+def row_blocks(X: Any, n_rows: int) -> Iterator[tuple[int, int, Any]]:
+    """Yield blocks of rows of a matrix in float64; a dense block has `n_rows` of them.
 
     The bounds of the blocks are functions of the shape alone.
     """
-    n, d = X.shape
-    is_sparse = sparse.issparse(X)
-    step = SPARSE_ROWS if is_sparse else max(min_rows, entries // d)
+    n, is_sparse = X.shape[0], sparse.issparse(X)
+    step = LONG_BLOCK if is_sparse else n_rows
     for lo in range(0, n, step):
         hi = min(lo + step, n)
         block = X[lo:hi]
@@ -121,10 +120,6 @@ def to_dense(rows: Any) -> Any:
     return rows.toarray() if sparse.issparse(rows) else rows
 
 
-# The eight signs that each byte represents.
-_BYTE_SIGNS = 1.0 - 2.0 * np.unpackbits(np.arange(256, dtype=np.uint8)[:, None], axis=1)
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class RademacherMap:
     r"""Independent random signs divided by :math:`\sqrt k`. Made by `draw_rademacher`.
@@ -144,19 +139,21 @@ class RademacherMap:
     def _signs(self) -> Iterator[tuple[int, int, FloatArray]]:
         """Unpack some components at a time, as matrices of shape (n_features_in, hi - lo)."""
         d, k = self.n_features_in, self.n_components
-        step = max(2, WORK_ENTRIES // (8 * d))
+        step = max(2, rows_of_block(8 * d * NUMBER_BYTES))
         for first in range(0, self.bits.shape[1], step):
-            signs = np.take(_BYTE_SIGNS, self.bits[:, first : first + step], axis=0)
+            bits = np.unpackbits(self.bits[:, first : first + step], axis=1)
+            signs = 1.0 - 2.0 * bits.astype(np.float64)
             lo, hi = 8 * first, min(8 * (first + step), k)
-            yield lo, hi, signs.reshape(d, -1)[:, : hi - lo]
+            yield lo, hi, signs[:, : hi - lo]
 
     def apply(self, X: Any) -> FloatArray:
         """Map every row; see `RowMap.apply`."""
         X = checked_features(X, self.n_features_in)
         out = np.empty((X.shape[0], self.n_components))
+        step = max(64, rows_of_block(X.shape[1] * NUMBER_BYTES))
         with np.errstate(over="ignore", invalid="ignore"):
             for first, last, signs in self._signs():
-                for lo, hi, block in row_blocks(X, WORK_ENTRIES, min_rows=64):
+                for lo, hi, block in row_blocks(X, step):
                     out[lo:hi, first:last] = block @ signs
             out /= math.sqrt(self.n_components)
         return replace_nonfinite(out)

@@ -8,7 +8,7 @@ with certainty. Proofs: ``docs/proofs/certificate.md``, section 1.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from itertools import chain
 from typing import Any, NamedTuple
 
@@ -17,14 +17,12 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from dp_halfspace._arrays import FloatArray as FloatArray  # noqa: PLC0414 (others import it here)
-from dp_halfspace._memory import CACHED_BYTES, COPIED_ROWS, NUMBER_BYTES, SPARSE_ROWS
+from dp_halfspace._memory import AT_ONCE, CACHED_BYTES, LONG_BLOCK, NUMBER_BYTES
 from dp_halfspace.data.chunks import add_compensated
 from dp_halfspace.data.sparse_rows import checked_csr
 
 # Number of entries of a block: 1.5 MB of float64, which stay in the cache between their two uses.
 _SUMMED_ENTRIES = 3 * 2**16
-# Smallest number of rows of a block.
-_MIN_ROWS = 48
 # Largest number of blocks that are added by ordinary summation. More blocks are added by Kahan
 # summation, whose error does not grow with their number.
 PLAIN_BLOCKS = 256
@@ -69,8 +67,8 @@ def block_size(n_rows: int, n_columns: int, *, is_sparse: bool) -> int:
     >>> block_size(100_000, 50, is_sparse=False)
     3932
     """
-    size = SPARSE_ROWS if is_sparse else max(_MIN_ROWS, _SUMMED_ENTRIES // max(n_columns, 1))
-    return max(1, min(n_rows, size, SPARSE_ROWS))
+    size = LONG_BLOCK if is_sparse else _SUMMED_ENTRIES // max(n_columns, 1)
+    return max(1, min(n_rows, size, LONG_BLOCK))
 
 
 def sum_of_parts(
@@ -159,7 +157,7 @@ def sums_of_squares(matrix: Any) -> FloatArray:
     if not sparse.issparse(matrix):
         with np.errstate(over="ignore"):
             return np.asarray(np.einsum("ij,ij->i", matrix, matrix), dtype=np.float64)
-    n_rows, step = matrix.shape[0], COPIED_ROWS
+    n_rows, step = matrix.shape[0], AT_ONCE
     squares = np.empty(n_rows)
     for lo in range(0, n_rows, step):
         ends = matrix.indptr[lo : lo + step + 1]
@@ -170,14 +168,6 @@ def sums_of_squares(matrix: Any) -> FloatArray:
         with np.errstate(over="ignore"):
             np.square(data, out=data)
         squares[lo : lo + step] = np.bincount(row, data, minlength=len(ends) - 1)
-    return squares
-
-
-def image_squares(block: Block, transform: FloatArray) -> FloatArray:
-    """Return the squared norms of the images of the logical rows, some rows at a time."""
-    squares = np.empty(block.hi - block.lo)
-    for rows, part in _read_parts(block, transform.shape[0]):
-        squares[rows] = sums_of_squares(multiply_rows(part, transform.T))
     return squares
 
 
@@ -194,22 +184,6 @@ def write_rows(
     if block.constant is not None:
         out[:, d:] = np.multiply(np.transpose(block.constant), factor).reshape(-1, n_rows).T
     return out
-
-
-def _read_parts(block: Block, size: int) -> Iterator[tuple[slice, Block]]:
-    """Yield parts of a block for the computation of margins; each row needs `size` numbers."""
-    work = 4 * _COPIED_ENTRIES if sparse.issparse(block.matrix) else _COPIED_ENTRIES
-    n_rows, step = block.hi - block.lo, max(_MIN_ROWS, work // max(size, 1))
-    for lo in range(0, n_rows, step):
-        hi = min(lo + step, n_rows)
-        scale = None if block.scale is None else block.scale[lo:hi]
-        constant = (
-            block.constant[lo:hi] if isinstance(block.constant, np.ndarray) else block.constant
-        )
-        part = Block(
-            block.lo + lo, block.lo + hi, take_rows(block.matrix, lo, hi), None, scale, constant
-        )
-        yield slice(lo, hi), part
 
 
 def take_rows(matrix: Any, lo: int, hi: int) -> Any:
@@ -234,7 +208,7 @@ def add_gram(block: Block, weights: FloatArray, out: FloatArray) -> None:
         constant = constant[used] if isinstance(constant, np.ndarray) else constant
     part = np.zeros_like(out)
     # Rows are scaled some at a time, because a scaled copy of all could be as large as the matrix.
-    step = max(_MIN_ROWS, _COPIED_ENTRIES // max(d, 1))
+    step = max(1, _COPIED_ENTRIES // max(d, 1))
     if sparse.issparse(matrix):
         step = max(1, len(factor))
     for lo in range(0, len(factor), step):
@@ -329,7 +303,7 @@ def scales_and_lengths(X: Any, bound: float) -> tuple[FloatArray, FloatArray]:
         X = canonical_csr(X)
     n, d = X.shape
     target = bound * (1.0 - (d + 8) * 2.0**-52)
-    step = min(COPIED_ROWS, block_size(n, d, is_sparse=False))
+    step = min(AT_ONCE, block_size(n, d, is_sparse=False))
     if sparse.issparse(X):
         squares = sums_of_squares(X)
     else:

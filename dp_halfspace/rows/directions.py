@@ -26,8 +26,8 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from dp_halfspace._memory import COPIED_ROWS, KEPT_BYTES
-from dp_halfspace._rounding import WIDE_UP
+from dp_halfspace._memory import AT_ONCE, KEPT_BYTES
+from dp_halfspace._rounding import FAR_UP
 from dp_halfspace.rows.blocks import FloatArray
 from dp_halfspace.rows.rows import Rows
 
@@ -50,6 +50,10 @@ _FARTHEST = 60.0
 # Probability of a negative sign.
 _NEGATIVE = 0.15
 _TAUS = (0.0, 2.0, 5.0)
+# Product of the numbers of candidates and rows of a selection, so that it takes seconds.
+WORK = 1e9
+# Smallest number of candidates, for many rows or classes.
+FEWEST = 1_000
 # Coefficients of a block, of which each is drawn anew: 2 MB of float64.
 _BLOCK_ENTRIES = 2**18
 
@@ -273,8 +277,8 @@ def integer_norm(largest: int, n_columns: int) -> float:
 
 IntArray: TypeAlias = NDArray[np.int64]
 
-TILE_ROWS = 255  # so many ones fit into a byte
-_TILE_COLUMNS = 1024
+# Rows of a tile: so many ones fit into a byte.
+TILE_ROWS = np.iinfo(np.uint8).max
 # Public weights of the two classes are rounded to multiples of 2^-16.
 WEIGHT_BITS = 16
 # Fraction of the margin that remains after a projection and a net in the published algorithm.
@@ -299,8 +303,8 @@ def integer_rows(rows: Rows) -> IntegerRows:
     if 4 * n * size > KEPT_BYTES:
         return IntegerRows(rows, None)
     kept = np.empty((n, size), dtype=np.float32)
-    for lo in range(0, n, COPIED_ROWS):
-        index = np.arange(lo, min(lo + COPIED_ROWS, n))
+    for lo in range(0, n, AT_ONCE):
+        index = np.arange(lo, min(lo + AT_ONCE, n))
         kept[index] = _integers(rows, index)
     return IntegerRows(rows, kept)
 
@@ -328,10 +332,10 @@ def open_records(
         return index, 0
     # Largest distance of a direction from the ray of the centre, with rounding errors.
     rounding = (1.0 + stream.radius) * (math.sqrt(stream.n_columns) / 2.0 + 1.0) / stream.length
-    farthest = (stream.radius + rounding) * float(np.linalg.norm(stream.centre)) * WIDE_UP
+    farthest = (stream.radius + rounding) * float(np.linalg.norm(stream.centre)) * FAR_UP
     undecided, n_negative = [index[:0]], 0
-    for lo in range(0, len(index), COPIED_ROWS):
-        part = index[lo : lo + COPIED_ROWS]
+    for lo in range(0, len(index), AT_ONCE):
+        part = index[lo : lo + AT_ONCE]
         integers = rows[part].astype(np.float64)
         score = integers @ stream.centre
         settled = np.abs(score) > farthest * np.sqrt(np.einsum("ij,ij->i", integers, integers))
@@ -354,14 +358,14 @@ def counts_below(
     """
     width = directions.shape[1]
     counts = np.zeros(limits.shape, dtype=np.int64)
-    tile = (min(TILE_ROWS, len(index)), min(_TILE_COLUMNS, width))
+    tile = (min(TILE_ROWS, len(index)), min(AT_ONCE, width))
     products = np.empty(tile, dtype=np.float32)
     below = np.empty(tile, dtype=np.bool_)
     for start in range(0, len(index), TILE_ROWS):
         integers = rows[index[start : start + TILE_ROWS]]
-        for lo in range(0, width, _TILE_COLUMNS):
-            part = np.s_[lo : lo + _TILE_COLUMNS]
-            shape = np.s_[: len(integers), : min(_TILE_COLUMNS, width - lo)]
+        for lo in range(0, width, AT_ONCE):
+            part = np.s_[lo : lo + AT_ONCE]
+            shape = np.s_[: len(integers), : min(AT_ONCE, width - lo)]
             np.matmul(integers, directions[:, part], out=products[shape])
             for count, limit in zip(counts, limits, strict=True):
                 np.less(products[shape], limit[part], out=below[shape])

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from dp_halfspace._memory import CACHED_BYTES, NUMBER_BYTES
 from dp_halfspace.data.record_weights import Weights
 from dp_halfspace.rows.blocks import (
+    LONGEST,
     PLAIN_BLOCKS,
     FloatArray,
     block_size,
@@ -27,15 +28,11 @@ from dp_halfspace.rows.blocks import (
 Float32Array: TypeAlias = NDArray[np.float32]
 
 # Unit roundoff of float32, round to nearest.
-SINGLE_EPS = 2.0**-24
+SINGLE_EPS = float(np.finfo(np.float32).epsneg)
 # Rounding errors of a group may be at most this fraction of the influence of a record.
 SINGLE_SHARE = 2.0**-9
 # Number of rows of a group of a second moment, and the largest one of a gradient.
 GRAM_GROUP = 256
-# Sums of squares in this range are accurate in float32.
-_SAFE_SQUARES = (2.0**-60, 2.0**120)
-# A row that needs a factor outside this range becomes zero.
-_SAFE_FACTORS = (2.0**-60, 2.0**60)
 
 
 def group_size(condition: float) -> int:
@@ -206,11 +203,12 @@ def add_products(left: Float32Array, right: Float32Array, group: int, total: Flo
 def _factors_of(bounds: Float32Array) -> Float32Array:
     """Return the factors that divide rows by bounds on their norms; `bounds` is overwritten.
 
-    The factor is zero for a row that needs one outside the range of float32.
+    The factor is zero for a row that needs one that float32 cannot apply safely: one outside
+    ``[1 / LONGEST, LONGEST]``.
     """
     with np.errstate(divide="ignore"):
         factor = np.divide(1.0 - 2.0**-21, bounds, out=bounds)
-    factor[(factor < _SAFE_FACTORS[0]) | (factor > _SAFE_FACTORS[1])] = 0.0
+    factor[(factor < 1.0 / LONGEST) | (factor > LONGEST)] = 0.0
     return factor
 
 
@@ -241,7 +239,8 @@ def clipped_float32_rows(
         rows = X[lo : lo + step]
         with np.errstate(over="ignore", under="ignore"):
             squares = np.einsum("ij,ij->i", rows, rows).astype(np.float64)
-        unsafe = np.flatnonzero(~((squares > _SAFE_SQUARES[0]) & (squares < _SAFE_SQUARES[1])))
+        # Other sums of squares are accurate in float32.
+        unsafe = np.flatnonzero(~((squares > 1.0 / LONGEST) & (squares < LONGEST**2)))
         if unsafe.size:
             # The result is in C order for every order of X and every number of rows.
             squares[unsafe] = sums_of_squares(np.ascontiguousarray(rows[unsafe], dtype=np.float64))

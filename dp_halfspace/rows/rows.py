@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from dp_halfspace._memory import AT_ONCE
 from dp_halfspace._rounding import UP
 from dp_halfspace.data.people import People
 from dp_halfspace.data.record_weights import Weights
@@ -31,7 +32,6 @@ from dp_halfspace.rows.blocks import (
     block_size,
     canonical_csr,
     clip_scales,
-    image_squares,
     is_blas_layout,
     is_in_place,
     multiply_rows,
@@ -41,6 +41,7 @@ from dp_halfspace.rows.blocks import (
     scales_and_lengths,
     sparse_view,
     sum_of_parts,
+    sums_of_squares,
     take_rows,
     write_rows,
 )
@@ -253,10 +254,12 @@ class Rows:
     def _lengths(self, transform: FloatArray | None) -> FloatArray:
         """Compute the norms with every row at its own place."""
         out = np.empty(self.shape[0])
+        if transform is not None:
+            for lo, hi, images in self.images(transform, AT_ONCE):
+                out[lo:hi] = sums_of_squares(images)
+            return np.sqrt(out)
         for block in self._blocks():
-            out[block.lo : block.hi] = (
-                row_squares(block) if transform is None else image_squares(block, transform)
-            )
+            out[block.lo : block.hi] = row_squares(block)
         return np.sqrt(out)
 
     def images(

@@ -26,7 +26,7 @@ from dp_halfspace.rows.directions import (
 from dp_halfspace.selection.small_tables import SCORE_STEP, SmallModel
 
 # Exponent of the cells (see `asinh_cells`); they are logarithmic for all but the smallest numbers.
-_EXPONENT = EXPONENTS[0]
+_EXPONENT = min(EXPONENTS)
 # The records with the largest scores, which are the top of a ranking, are this many tenths of all.
 _TENTHS_AT_TOP = 3
 

@@ -27,7 +27,9 @@ from dp_halfspace.privacy.noise import DiscreteLaplaceNoise
 from dp_halfspace.privacy.randomness import public_generator
 from dp_halfspace.rows.blocks import FloatArray
 from dp_halfspace.rows.directions import (
+    FEWEST,
     WEIGHT_BITS,
+    WORK,
     CellStream,
     DirectionStream,
     IntArray,
@@ -116,10 +118,6 @@ def plan_error_count(
 
 # Number of candidates in the list.
 _WANTED = 200_000
-# Smallest number of candidates, pairs of cuts or first cuts, for many rows or classes.
-FEWEST = 1_000
-# Product of the numbers of candidates and rows, so that a fit takes seconds.
-_WORK = 1e9
 # Fraction of the list for the two constant classifiers.
 _CONSTANTS = 0.05
 # Fraction of directions among the other candidates.
@@ -367,7 +365,7 @@ def plan_small_table(
     public `prior` is listed, too.
     """
     choice = plan_choice(n_samples, epsilon, 2, counts=counts)
-    wanted = min(max(round(_WORK / n_samples), FEWEST), _WANTED)
+    wanted = min(max(round(WORK / n_samples), FEWEST), _WANTED)
     n_constants = max(1, round(_CONSTANTS * wanted / 2.0))
     words = public_generator(seed, "small tables").integers(2**32, size=4).tolist()
     sizes = n_features, wanted - 2 * n_constants, n_constants

@@ -34,8 +34,10 @@ from dp_halfspace.privacy.randomness import public_generator
 from dp_halfspace.rows.blocks import FloatArray
 from dp_halfspace.rows.directions import (
     EXPONENTS,
+    FEWEST,
     TILE_ROWS,
     WEIGHT_BITS,
+    WORK,
     CellStream,
     IntArray,
     asinh_cells,
@@ -43,7 +45,6 @@ from dp_halfspace.rows.directions import (
     counts_below,
 )
 from dp_halfspace.selection.small_tables import (
-    FEWEST,
     SCORE_STEP,
     ListSelection,
     SmallModel,
@@ -55,8 +56,6 @@ from dp_halfspace.selection.small_tables import (
 
 # Number of pairs of cuts.
 _PAIRS = 10_000
-# Product of the number of rows and that of pairs or first cuts, so that a fit takes seconds.
-_WORK = 5e8
 # Largest number of entries of the list.
 _ENTRIES = 4e6
 # Fraction of the list for the constant classifiers.
@@ -249,15 +248,15 @@ def plan_small_tree(
 def list_sizes(n_samples: int, n_classes: int) -> tuple[int, int]:
     """Return the numbers of pairs of cuts and of copies of each constant classifier in a list."""
     n_forms = len(forms(n_classes))
-    n_pairs = max(int(min(_PAIRS, _ENTRIES / max(n_forms, 1), _WORK / n_samples)), FEWEST)
+    # A pair has two cuts.
+    affordable = WORK / (2.0 * n_samples)
+    n_pairs = max(int(min(_PAIRS, _ENTRIES / max(n_forms, 1), affordable)), FEWEST)
     others = n_pairs * n_forms
     return n_pairs, max(1, round(_CONSTANTS / (1.0 - _CONSTANTS) * others / n_classes))
 
 
 # Fraction of epsilon for the first cut.
 _FIRST_SHARE = 0.45
-# Number of first cuts.
-_CUTS = 20_000
 # Weight of a cut relative to the previous one, so that three of them fit into a float64.
 _BELOW = 2.0**-14
 # Up to this number of classes there is one cut on each side.
@@ -483,7 +482,8 @@ def plan_staged_tree(
     count = None
     if counts:
         count, epsilon = plan_error_count(n_samples, epsilon, n_classes)
-    n_cuts = max(int(min(_CUTS, _WORK / n_samples)), FEWEST)
+    # As many as all pairs of one selection have; half of the work is for the trees below the cut.
+    n_cuts = max(int(min(2 * _PAIRS, WORK / (2.0 * n_samples))), FEWEST)
     words = public_generator(seed, "staged trees").integers(2**32, size=4).tolist()
     first = epsilon * _FIRST_SHARE * DOWN
     epsilons = first, (epsilon - first) * FAR_DOWN

@@ -19,8 +19,6 @@ from dp_halfspace.privacy.profiles import gdp_mu
 from dp_halfspace.theory.margin_bound import excess_of_unit
 from dp_halfspace.theory.pure_bounds import chernoff_bound, pure_risk_bound
 
-# Scale of the cover of fat-shattering bounds: the constant c of Theorem 6.1 of the paper.
-_COVER_SCALE = 17.0
 # Share of epsilon that ``margin="select"`` spends on the choice, which costs three per cent of mu.
 CHOICE_SHARE = 0.1
 
@@ -473,7 +471,7 @@ def label_risk_bound(
 
 def _log_cover(n: int, fat: float) -> float:
     """Bound the logarithm of a cover of n points by the fat-shattering dimension."""
-    scale = _COVER_SCALE
+    scale = 17.0  # the constant c of Theorem 6.1 of the paper
     ratio = max(2.0 * scale * math.e * n / fat, 2.0)
     return 1.0 + fat * math.log2(2.0 * scale**2 * n) * math.log2(ratio)
 

@@ -9,6 +9,7 @@ functions of public quantities and use no budget.
 from __future__ import annotations
 
 import math
+import sys
 from bisect import bisect_left
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -21,10 +22,9 @@ from dp_halfspace.privacy.accounting import halve
 from dp_halfspace.projection.linear import jl_dimension, jl_margin
 from dp_halfspace.theory.margin_bound import margin_risk_bound
 
-_MOST_SAMPLES = 2**60
-# Grid of the search for lower bounds; every choice gives a valid bound.
-_DIMENSIONS = 60
-_SHARES = 24
+# Number of dimensions, and of shares of errors, that a search for a lower bound tries; every choice
+# gives a valid bound.
+_GRID = 36
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,8 +186,8 @@ def _smallest(suffices: Callable[[int], bool]) -> int:
     high = 1
     while not suffices(high):
         high *= 2
-        if high > _MOST_SAMPLES:
-            raise ValueError("no number of records up to 2**60 suffices for this budget")
+        if high > sys.maxsize:
+            raise ValueError("no number of records up to 2**62 suffices for this budget")
     return bisect_left(range(high), True, lo=high // 2 + 1, key=suffices)
 
 
@@ -275,7 +275,7 @@ def pure_error_lower_bound(
     >>> from dp_halfspace.theory import pure_error_lower_bound
     >>> case = pure_error_lower_bound(1000, 50, 0.1, 0.01)
     >>> round(case.error, 4), round(case.share, 4), case.dimension
-    (0.0142, 0.2275, 49)
+    (0.0143, 0.2063, 49)
     """
     n = checked_size("n_samples", n_samples)
     d = checked_size("n_features", n_features)
@@ -287,8 +287,8 @@ def pure_error_lower_bound(
         return best
     # One dimension is used by the repeated record, at the cost of a part of the margin.
     inner = margin / math.sqrt(1.0 - margin * margin)
-    for k, step in product(_dimensions(d - 1), range(1, _SHARES)):
-        local = 0.5 * step / _SHARES
+    for k, step in product(_dimensions(d - 1), range(1, _GRID)):
+        local = 0.5 * step / _GRID
         packing = _log_packing(k, inner, local)
         # Half of the failure probability is for an unusually large number of informative records.
         changed = (packing + math.log((1.0 - 1.5 * beta) / beta)) / epsilon
@@ -311,8 +311,8 @@ def _largest_share(n: int, most: float, tail: float) -> float:
 
 def _dimensions(most: int) -> list[int]:
     """Return dimensions to try, denser where they are small."""
-    ratio = most ** (1.0 / _DIMENSIONS)
-    steps = (round(ratio**i) for i in range(_DIMENSIONS + 1))
+    ratio = most ** (1.0 / _GRID)
+    steps = (round(ratio**i) for i in range(_GRID + 1))
     return sorted({*range(1, min(most, 20) + 1), *steps})
 
 

@@ -5,16 +5,18 @@ import math
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dp_halfspace.estimators._kernel_features import length_scales, n_kernel_components
+from dp_halfspace.estimators._kernel_features import choose_n_features, length_scales
+from dp_halfspace.privacy.budget import Budget
 
 records, classes = st.integers(1, 10**9), st.integers(2, 1000)
 budgets = st.floats(1e-9, 1e9) | st.just(math.inf)
 
 
-@given(records, classes, budgets)
-def test_features_of_a_kernel_are_usable(n, n_classes, mu):
-    size = n_kernel_components(n, mu)
-    assert 64 <= size <= 600
+@given(records, classes, budgets, st.booleans())
+def test_features_of_a_kernel_are_usable(n, n_classes, strength, is_pure):
+    budget = Budget.of(strength, 0.0) if is_pure else Budget.gaussian(strength)
+    size = choose_n_features(n, budget)
+    assert 2 <= size <= (150 if budget.is_pure else 600)
     assert size % 2 == 0
     scales = length_scales(n, n_classes, size // 2)
     assert len(scales) == size // 2

@@ -33,7 +33,7 @@ def test_losses_count_the_errors(scored):
 @pytest.mark.parametrize("counts", [None, 4])
 def test_losses_are_those_of_every_record_by_itself(monkeypatch, largest, centre, counts):
     """With scores at the grid, beside it and beyond it, in more than one block."""
-    monkeypatch.setattr(module, "_BLOCK_ROWS", 700)
+    monkeypatch.setattr(module, "LONG_BLOCK", 700)
     rng, step = np.random.default_rng(0), max(largest * 2.0**-16, 1e-300)
     grid = threshold_grid(largest, centre * largest)
     near = grid[rng.integers(63, size=1500)] + step * 10.0 ** rng.uniform(-2, 2, 1500)
@@ -100,6 +100,6 @@ def test_allowance_is_that_of_the_proof(n, d):
 
 def test_rounding_test_sees_a_jump(monkeypatch):
     """Planted: records jump from right to wrong."""
-    monkeypatch.setattr(module, "_STEP", 2.0**-60)
+    monkeypatch.setattr(module, "RAMP_WIDTH", 2.0**-60)
     with pytest.raises(AssertionError):
         test_rounding_of_every_score_stays_within_the_sensitivity()

@@ -188,12 +188,12 @@ def test_a_tilt_that_gives_one_record_too_much_weight_warns(table):
 
 
 def test_the_warning_comes_at_a_tenth_of_the_records():
-    """The weight of a record is C / (C + n - 1): C = n / 10 is the limit."""
+    """The weight of a record is C / (C + n - 1): C = (n - 1) / 9 is the limit."""
     X, y = separated(2000, 3)
     sizes = (2000, 4, 2, 2**0.5, 2000)
     spread = empirical_risk(LOGISTIC, *sizes, tilt=1.0, min_weight=1.0).spread(0.05)
     for factor, warns in ((0.99, False), (1.01, True)):
-        tilt = factor * np.log(2000 / 10) / spread
+        tilt = factor * np.log(1999 / 9) / spread
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             OutputPerturbationClassifier(alpha=0.05, tilt=tilt, classes=[0, 1], data_norm=1.0).fit(

@@ -157,7 +157,7 @@ def test_outcomes_of_a_row_do_not_depend_on_the_rows_of_others(monkeypatch):
     rows, labels = separated(500, 7)
     model = AdaptiveMarginClassifier(epsilon=9.0, classes=[0, 1]).fit(rows, labels)
     for rows_of_a_block in (128, 16, 2):
-        monkeypatch.setattr("dp_halfspace.data.people._TILE", rows_of_a_block)
+        monkeypatch.setattr("dp_halfspace.data.people.AT_ONCE", rows_of_a_block)
         assert moved_bits(model, rows, labels) == 0
 
 

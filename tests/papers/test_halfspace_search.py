@@ -9,7 +9,8 @@ import pytest
 from scipy.stats import chisquare
 
 from dp_halfspace.papers import halfspace_search as direction_search
-from dp_halfspace.papers.halfspace_search import default_stages, plan_directions
+from dp_halfspace.papers.halfspace_search import plan_directions
+from dp_halfspace.papers.staged_search import default_stages
 from dp_halfspace.privacy.randomness import SeededBytes
 from dp_halfspace.rows import directions as margin_counts
 from dp_halfspace.rows.directions import DirectionStream, unit_length
@@ -128,5 +129,5 @@ def test_what_is_too_large_is_refused():
 
 def test_stages_are_those_of_the_pages():
     """One for each 350 of n epsilon, at least one and at most eight."""
-    stages = [default_stages(n) for n in (10, 500, 700, 1050, 2800, 10**6)]
+    stages = [default_stages(n, 350.0) for n in (10, 500, 700, 1050, 2800, 10**6)]
     assert stages == [1, 1, 2, 3, 8, 8]

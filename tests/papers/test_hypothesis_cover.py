@@ -16,10 +16,10 @@ def problem(n_classes, n=50, d=3, m=20):
     return points, codes, rng.uniform(0.1, 1, n_classes), candidates
 
 
-@pytest.mark.parametrize("entries", [2**20, 2**10])
+@pytest.mark.parametrize("n_rows", [1024, 8])
 @pytest.mark.parametrize("n_classes", [2, 4])
-def test_losses_are_weighted_errors(monkeypatch, n_classes, entries):
-    monkeypatch.setattr(module, "_SCORE_ENTRIES", entries)
+def test_losses_are_weighted_errors(monkeypatch, n_classes, n_rows):
+    monkeypatch.setattr(module, "AT_ONCE", n_rows)
     points, codes, weights, candidates = problem(n_classes)
     expected = []
     for candidate in candidates:

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from dp_halfspace._rounding import RAMP_WIDTH
 from dp_halfspace.papers import network as module
 from dp_halfspace.papers.network import (
     NetworkShape,
@@ -27,12 +28,12 @@ def scores_of(net, number, X):
 
 
 @pytest.mark.parametrize("bias", [1.0, None])
-@pytest.mark.parametrize("entries", [2**19, 64])
+@pytest.mark.parametrize("n_rows", [1024, 8])
 @pytest.mark.parametrize(
     ("widths", "weights"), [((4,), (0.3, 1.0)), ((4, 2), (1.0, 0.3)), ((3, 5, 2), (0.3, 1.0))]
 )
-def test_losses_are_weighted_errors(monkeypatch, bias, entries, widths, weights):
-    monkeypatch.setattr(module, "_ACTIVATION_ENTRIES", entries)
+def test_losses_are_weighted_errors(monkeypatch, bias, n_rows, widths, weights):
+    monkeypatch.setattr(module, "AT_ONCE", n_rows)
     rng = np.random.default_rng(0)
     shape, X, positive = NetworkShape(3, widths, bias), ball(rng, 70, 3), rng.random(70) < 0.4
     weights = np.array(weights)
@@ -103,9 +104,7 @@ def rounding_of_scores():
     for shape, candidates, X in hostile_networks(rng):
         net = shape.layers(candidates)
         size = np.abs(net.outputs).sum(axis=1) + np.abs(net.bias)
-        allowed = (
-            (network_sensitivity(1, shape) - 1.0 - 2.0**-30 - 2.0**-50) / 2 * module._RAMP_WIDTH
-        )
+        allowed = (network_sensitivity(1, shape) - 1.0 - 2.0**-30 - 2.0**-50) / 2 * RAMP_WIDTH
         for number in range(len(candidates)):
             plain, exact = X, X.astype(np.longdouble)
             for layer in net.hidden:

@@ -136,7 +136,7 @@ def test_nothing_and_no_guarantee():
         of_gaussian(2.0, math.inf, 0.0),
         of_gaussian(2.0, 0.0, math.inf),
         of_gaussian(2.0, 0.0, 0.0, (1.0, math.inf)),
-        Repeated(Repeated(Gaussian(1.0), 2**40), 2**40),
+        Repeated(Repeated(Gaussian(1.0), 2**170), 2**170),
     ):
         assert epsilon([Gaussian(0.1), event], 0.5) == math.inf
         assert delta([Gaussian(0.1), event], 100.0) == 1.0

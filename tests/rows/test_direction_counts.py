@@ -102,7 +102,7 @@ def test_tiles_and_classes_add_up(monkeypatch):
     block, rows, codes = plain(6000)
     whole = error_counts(block, integer_rows(rows), members(codes))
     monkeypatch.setattr(directions, "TILE_ROWS", 17)
-    monkeypatch.setattr(directions, "_TILE_COLUMNS", 100)
+    monkeypatch.setattr(directions, "AT_ONCE", 100)
     np.testing.assert_array_equal(whole, error_counts(block, integer_rows(rows), members(codes)))
     monkeypatch.setattr(directions, "KEPT_BYTES", 0)
     assert integer_rows(rows).kept is None

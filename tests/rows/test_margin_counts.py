@@ -74,7 +74,7 @@ def test_tiles_add_up(monkeypatch):
     block, rows, codes = plain(3000)
     whole = costs(block, rows, codes, 0.3)
     monkeypatch.setattr(directions, "TILE_ROWS", 17)
-    monkeypatch.setattr(directions, "_TILE_COLUMNS", 100)
+    monkeypatch.setattr(directions, "AT_ONCE", 100)
     np.testing.assert_array_equal(whole, costs(block, rows, codes, 0.3))
 
 

@@ -95,7 +95,7 @@ OWN = {
         ({"selection_epsilon": math.nan}, "selection_epsilon"),
     ],
     "pure_risk_bound": [({"n_features": 5.0}, "n_features"), ({"beta": 1.0}, "beta")],
-    "margin_sample_complexity": [({"error": 0.0}, "error"), ({"epsilon": 0.0}, r"2\*\*60")],
+    "margin_sample_complexity": [({"error": 0.0}, "error"), ({"epsilon": 0.0}, r"2\*\*62")],
     "pure_lower_bound": [({"epsilon": 0.0}, "epsilon"), ({"error": 0.6}, "error")],
     "pure_error_lower_bound": [({"epsilon": 0.0}, "epsilon"), ({"margin": 1.0}, "margin")],
 }
