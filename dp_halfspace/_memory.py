@@ -27,7 +27,7 @@ WORK_ENTRIES = 2**22
 KEPT_BYTES = 2**26
 # Rows of which norms, features or copies are computed at a time.
 COPIED_ROWS = 1024
-# Rows of a sparse block.
+# Rows of a sparse block, and lines of a table in a file that are split at a time.
 SPARSE_ROWS = 8192
 
 

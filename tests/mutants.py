@@ -381,7 +381,7 @@ MUTANTS = [
         ),
         (
             "_read_csv",
-            "csv.field_size_limit(_MOST_CHARACTERS)",
+            "csv.field_size_limit(np.iinfo(np.int32).max)",
             "",
             "test_a_quote_in_another_line_does_not_decide_how_long_a_cell_may_be",
         ),
@@ -4033,7 +4033,7 @@ MUTANTS = [
         ),
         (
             "average_precision",
-            "_SEEN * noise",
+            "DEVIATIONS * noise",
             "8.0 * noise",
             "test_values_of_rare_classes_are_not_too_low",
         ),

@@ -54,15 +54,14 @@ HONEST = (1.0, 1.0)
 _DISTORTIONS = (HONEST, HONEST, (1.0, 30.0), (-30.0, 1.0), (0.0, 0.0))
 # Probability with which noise of the correct scale is judged too small.
 _FALSE_ALARM = 1e-6
-# Relative difference of two totals, or of two minimisers, that count as equal.
+# Relative difference of two totals, two minimisers or two linear terms that count as equal; linear
+# terms are solved for, with an error of 1e-11.
 _EQUAL = 1e-6
 # A pure DP run, chosen among a random number of them, costs this many times its epsilon:
 # Papernot and Steinke (2022), Corollary 3, with a geometric number.
 _COST_OF_STOPPED_RUNS = 3.0
 # Linear terms of more coefficients are not solved for, because each coefficient needs a fit.
 _MOST_COEFFICIENTS = 48
-# Relative error of the linear terms that are solved for; 1e-11 was observed.
-_SOLVER_ERROR = 1e-8
 _OTHER_COUNT = "the number of releases depends on the data"
 # Warning filters belong to the whole process: only one replay at a time records warnings.
 _REPLAY_LOCK = threading.Lock()
@@ -472,7 +471,7 @@ class History:
         for i, (entry, other) in enumerate(zip(self.entries, self.others, strict=False)):
             size, sensitivity = distance(entry.mechanism, entry.value, other)
             if isinstance(entry.mechanism, LINEAR_TERMS):
-                size *= 1.0 - _SOLVER_ERROR
+                size *= 1.0 - _EQUAL
             size = math.nan if i in self.unsolved else size
             found.append(ReplayedRelease(entry.mechanism, size, sensitivity))
         return found

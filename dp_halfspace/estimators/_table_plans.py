@@ -25,7 +25,7 @@ from dp_halfspace.privacy.events import Event
 from dp_halfspace.privacy.mechanisms import Permit
 from dp_halfspace.projection.features import AdditiveMap
 
-# Number of bytes of features that are kept between passes.
+# Number of bytes of features, and of encoded rows in chunks, that are kept between passes.
 KEPT_FEATURES = 3 * 2**27
 # Half of the range of a column in its stated scale.
 _HALF_RANGE = 1.5

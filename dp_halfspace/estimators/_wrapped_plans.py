@@ -31,16 +31,11 @@ from dp_halfspace.privacy.mechanisms import GaussianNoise, L2LaplaceNoise, NoNoi
 # Plans a fit, a function of public facts and of its part of a budget.
 Planner: TypeAlias = Callable[[PublicFacts, Budget], Any]
 
-# The first attempts to divide a budget between a fit and what precedes it aim at this fraction.
-_AIM = 1.0 - 3e-5
-# An attempt is accepted if it uses at least this fraction of the budget.
-_LEAST_USED = 1.0 - 1e-4
-# Number of attempts that aim at that fraction.
-_AIMS = 12
-# Later attempts lower the budget of the fit by this factor until the events fit into the budget.
-_LOWER = 0.99
-# Largest number of attempts.
-_TRIES = 300
+# An attempt to divide a budget between a fit and what precedes it is accepted if it leaves at most
+# this fraction of the budget unused; the next attempt aims at half of it.
+_UNUSED = 6e-5
+# Largest number of attempts, of which the last one that fits is taken if none is accepted.
+_TRIES = 12
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,18 +132,23 @@ def _fit_beside(
 ) -> Any:
     """Plan a fit for what other events leave of a budget; `left` is the first attempt."""
     epsilon, delta = budget.epsilon, budget.delta
-    for trial in range(_TRIES):
+    found = None
+    for _ in range(_TRIES):
         inner = plan(left)
         events = (*first, *inner.events)
-        fits = math.isinf(epsilon) or accounting.delta(events, epsilon) <= delta
-        # The first attempts aim at nearly all of the budget; later ones only have to fit into it.
-        aims = delta > 0 and trial < _AIMS and math.isfinite(epsilon)
-        if fits and (not aims or accounting.delta(events, _LEAST_USED * epsilon) > delta):
+        if budget.is_infinite:
             return inner
+        if accounting.delta(events, epsilon) <= delta:
+            found = inner
+            # Pure DP adds up exactly, so that all of the budget is used.
+            if budget.is_pure or accounting.delta(events, (1.0 - _UNUSED) * epsilon) > delta:
+                break
         # Only Gaussian events add up exactly by their mu; others cost more or less together.
-        used = max(accounting.epsilon(events, delta), 0.5 * epsilon) if aims else epsilon
-        left = Budget.of(left.epsilon * (_AIM * epsilon / used if aims else _LOWER), delta)
-    raise BudgetError(f"epsilon={epsilon:g} is too small for {purpose}")
+        used = max(accounting.epsilon(events, delta), 0.5 * epsilon)
+        left = Budget.of(left.epsilon * (1.0 - 0.5 * _UNUSED) * epsilon / used, delta)
+    if found is None:
+        raise BudgetError(f"epsilon={epsilon:g} is too small for {purpose}")
+    return found
 
 
 @dataclass(frozen=True, slots=True)

@@ -62,10 +62,6 @@ from dp_halfspace.privacy.randomness import public_generator
 from dp_halfspace.privacy.record import PrivacyRecord
 from dp_halfspace.projection.features import AdditiveMap
 
-# Number of bytes of encoded rows in chunks that are kept between passes, because encoding takes
-# longer than a step.
-_KEPT_ROWS = 2**28
-
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class PrivateTableClassifier(PrivateClassifier):
@@ -219,7 +215,8 @@ class PrivateTableClassifier(PrivateClassifier):
             rows = replace(table.each(_encode_rows, encoding), sample=rows)
         classes = label_set(target, y) if self.classes is None else self.classes
         data = self._checked(rows, y, groups, classes=classes, allow_missing=True)
-        if table is not None and _bytes_of(data.X, encoding) <= _KEPT_ROWS:
+        # Encoding takes longer than a step.
+        if table is not None and _bytes_of(data.X, encoding) <= KEPT_FEATURES:
             data = replace(data, X=data.X.kept())
         return EncodedTable(**vars(data), encoding=encoding)
 
@@ -401,7 +398,7 @@ class PrivateTableClassifier(PrivateClassifier):
             problem, "noisy_gd", None, budget, feature_map=features.feature_map
         )
         given = features.feature_map, features.unit, problem.intercept
-        inner = KernelTraining(training, *given, memory=_KEPT_ROWS, parameters=stated)
+        inner = KernelTraining(training, *given, memory=KEPT_FEATURES, parameters=stated)
         return PureFit(scales, features, inner)
 
     def _options_of(self, data: EncodedTable) -> dict[str, Any]:

@@ -28,9 +28,16 @@ RIGHT = 4
 # distribution are 1.35 standard deviations apart.
 HALF_LOG_ODDS = expit(np.linspace(-8.0, 8.0, 33))
 _WIDTHS = np.sinh(np.linspace(-4.2, 4.2, 33)) / 1.35
+
+
+def signed_sizes(low: int, high: int, per_octave: int) -> FloatArray:
+    """Return zero, and both signs of sizes from 2^low to 2^high, so many for a factor of two."""
+    sizes = 2.0 ** (np.arange(low * per_octave, high * per_octave + 1) / per_octave)
+    return np.concatenate([-sizes[::-1], [0.0], sizes])
+
+
 # Candidates for the quartiles of such scores.
-_PLACE_SIZES = 2.0 ** (np.arange(-24 * 128, 32 * 128 + 1) / 128.0)
-PLACES = np.concatenate([-_PLACE_SIZES[::-1], [0.0], _PLACE_SIZES])
+PLACES = signed_sizes(-24, 32, 128)
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +78,7 @@ def places(counts: NDArray[np.float64], n: int) -> NDArray[np.float64]:
 
 def cells_between(ends: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return borders of cells for scores whose quartiles were released, in any order."""
-    width = np.ptp(ends) + 2.0**-8 * np.abs(ends).max() + _PLACE_SIZES[0]
+    width = np.ptp(ends) + 2.0**-8 * np.abs(ends).max() + PLACES[PLACES > 0.0].min()
     borders: NDArray[np.float64] = ends.mean() + width * _WIDTHS
     return borders
 

@@ -20,7 +20,7 @@ from dp_halfspace._suggestion import did_you_mean
 from dp_halfspace.data.chunks import Chunks, sum_over_chunks
 from dp_halfspace.metrics._held_out import HeldOut, group_codes, held_out, known_classes
 from dp_halfspace.metrics._intervals import (
-    OUT_OF_NOISE,
+    DEVIATIONS,
     Estimate,
     Released,
     majority_share,
@@ -52,10 +52,9 @@ from dp_halfspace.privacy.profiles import gdp_mu
 from dp_halfspace.privacy.randomness import noise_kind, noise_source
 from dp_halfspace.privacy.record import PrivacyRecord
 
-# Share of epsilon for one quartile of scores of unknown scale, times n epsilon.
+# Share of epsilon for one quartile of scores of unknown scale, times n epsilon. The error of its
+# rank is then about 1 % of n, whatever n is.
 _PLACE = 150.0
-# Smallest value of this share.
-_LEAST_PLACE_SHARE = 0.04
 # If the share would exceed this, the quartiles are assumed to be -1 and 1.
 _LARGEST_PLACE_SHARE = 0.25
 
@@ -75,7 +74,7 @@ class PrivateScore:
         for ``"roc_auc"`` and ``"average_precision"`` that of scores rounded to the thresholds.
         For a confusion matrix two arrays, with a separate interval of every entry, for n fresh
         records; for groups, of every group, and [0, 1] for the group ``"other"`` if its noisy size
-        is at most three standard deviations, so that it may have no records.
+        is at most about two standard deviations, so that it may have no records.
     privacy_ : PrivacyRecord
         The guarantee of the release, for all metrics of one call together.
     classes : ndarray of shape (n_classes,)
@@ -246,8 +245,8 @@ def private_score(
         ``"log_loss"`` (natural logarithms; the loss of a record is clipped at 5), ``"roc_auc"`` or
         ``"auc"`` (two classes; scores are rounded to multiples of 0.5 in log-odds or, if there are
         no probabilities, to steps of at least a third of the width of their distribution, by two
-        quartiles, each of which takes an epsilon of ``150/n``, at least 4 % of the budget; if that
-        is more than 25 %, the quartiles are taken to be -1 and 1), and for two classes, the second
+        quartiles, each of which takes an epsilon of ``150/n``; if that is more than 25 % of the
+        budget, the quartiles are taken to be -1 and 1), and for two classes, the second
         of the sorted ones being positive, ``"recall"``, ``"precision"``, ``"f1"`` and
         ``"average_precision"``. The metrics of a list have equal shares of the budget, of mu^2 or,
         if `delta` is 0, of `epsilon`. Metrics that are functions of one table (the confusion
@@ -472,7 +471,7 @@ def _score(
     value, low, high = within_range(metric.in_group(released))
     # The group of values that are not listed is often empty, and then has no score.
     others = released.counts[-1]
-    if others.sum() <= OUT_OF_NOISE * math.sqrt(others.size * released.variance):
+    if others.sum() <= DEVIATIONS * math.sqrt(others.size * released.variance):
         low[-1], high[-1] = 0.0, 1.0
     return PrivateScore(name, value, (low, high), record, classes, None, groups, released.counts)
 
@@ -515,7 +514,7 @@ def _jobs(
     learns = [m.has_cells and b is None for m, b in zip(firsts, borders, strict=True)]
     part = Budget.of(epsilon, 0.0).equal_parts(len(firsts))
     place: ExponentialChoice | NoNoise | None = None
-    share = max(_PLACE / (n * part.epsilon), _LEAST_PLACE_SHARE)
+    share = _PLACE / (n * part.epsilon)
     if any(learns) and math.isinf(epsilon):
         place = NoNoise()
     elif any(learns) and share <= _LARGEST_PLACE_SHARE:

@@ -33,6 +33,7 @@ from dp_halfspace.metrics._tallies import (
     count_scores,
     probabilities_of_all,
     scores_of,
+    signed_sizes,
 )
 from dp_halfspace.model_selection._crossing import (
     AMPLE,
@@ -285,8 +286,7 @@ class MeanSlack:
 # Public candidates: multiples of an eighth in log-odds for probabilities; for scores of unknown
 # scale zero, and sizes that grow by the sixteenth root of two.
 _LOG_ODDS = expit(np.linspace(-8.0, 8.0, 129))
-_SCORE_SIZES = 2.0 ** (np.arange(-12 * 16, 24 * 16 + 1) / 16.0)
-_PLACES = np.concatenate([-_SCORE_SIZES[::-1], [0.0], _SCORE_SIZES])
+_PLACES = signed_sizes(-12, 24, 16)
 # Share of epsilon for the number of positives; one standard deviation of its noise is added to the
 # released number.
 _COUNT_SHARE = 0.05
