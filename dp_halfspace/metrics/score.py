@@ -337,7 +337,8 @@ def private_score(
         if by is not None or _TABLE_OF_GROUPS in metrics:
             n_counts = data.n_groups * len(data.classes) ** 2
             refuse_beyond_memory(
-                _COPIES * NUMBER_BYTES * n_counts,
+                # With its noise, and with its intervals.
+                10 * NUMBER_BYTES * n_counts,
                 f"a table of {n_counts} noisy counts, of all pairs of classes,",
                 "choose another metric, or fewer groups",
             )
@@ -390,8 +391,6 @@ def private_score(
 _TABLE_OF_GROUPS = "confusion_matrix"
 # Name of the group of all records with a value outside the public list.
 _OTHER = "other"
-# Number of arrays of the size of a table of counts: with its noise, and with its intervals.
-_COPIES = 10
 
 
 @dataclass(frozen=True, slots=True)
