@@ -379,10 +379,9 @@ def _schema_of(path: Path | None) -> tuple[dict[str, Any], Any]:
     """Return the rules of columns and a label set or None."""
     try:
         return read_schema(path)
-    except OSError as error:
-        raise UserError(f"--schema: cannot read {path}: {error.strerror}") from error
-    except ValueError as error:
-        raise UserError(f"--schema: cannot use {path}: {error}") from error
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise UserError(f"--schema: cannot use {path}: {reason}") from error
 
 
 def _note_on_labels(path: Path, target: str, y: NDArray[Any]) -> str:

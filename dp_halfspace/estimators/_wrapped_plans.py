@@ -162,26 +162,10 @@ class BalancedFit(FitPlan):
     noise: GaussianNoise | L2LaplaceNoise | NoNoise
     inner: Any
     events: tuple[Event, ...]
-
-    @property
-    def public(self) -> Mapping[str, Any]:
-        """Public facts for the record."""
-        return {**self.inner.public, "private_class_counts": True}
-
-    @property
-    def takes(self) -> frozenset[str]:
-        """Those of the inner plan."""
-        return frozenset(self.inner.takes)
-
-    @property
-    def is_single(self) -> bool:
-        """That of the inner plan."""
-        return bool(self.inner.is_single)
-
-    @property
-    def column_clip(self) -> float:
-        """That of the inner plan."""
-        return float(self.inner.column_clip)
+    public: Mapping[str, Any]
+    takes: frozenset[str]
+    is_single: bool
+    column_clip: float
 
     def run(self, data: TrainingData, permit: Permit) -> Fitted:
         """Count the classes, weigh them and run the inner plan.
@@ -222,4 +206,6 @@ def _plan_balanced(plan: Planner, facts: PublicFacts, budget: Budget) -> FitPlan
         rest,
         "both class counts and a model: give PUBLIC weights of the classes, or a larger epsilon",
     )
-    return BalancedFit(facts, noise, inner, (noise.event, *inner.events))
+    events, public = (noise.event, *inner.events), {**inner.public, "private_class_counts": True}
+    how = inner.takes, inner.is_single, inner.column_clip
+    return BalancedFit(facts, noise, inner, events, public, *how)

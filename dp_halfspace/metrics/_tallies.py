@@ -8,12 +8,14 @@ from __future__ import annotations
 
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
 
+from dp_halfspace._silence import result_or
 from dp_halfspace.data.people import People
 from dp_halfspace.rows.blocks import FloatArray
 
@@ -159,15 +161,10 @@ def _coded_labels(
     record.
     """
     positions = {label: code for code, label in enumerate(classes.tolist())}
-    found = np.array([_position(label, positions) for label in labels.tolist()], dtype=np.intp)
+    # Some labels cannot be looked up.
+    places = [result_or(-1, partial(positions.get, label, -1)) for label in labels.tolist()]
+    found = np.array(places, dtype=np.intp)
     return np.where(found >= 0, found, (codes + 1) % len(classes))
-
-
-def _position(label: Any, positions: dict[Any, int]) -> int:
-    """Return the position of a label, or -1 if it is not a class."""
-    with suppress(TypeError, ValueError):  # it cannot be looked up
-        return positions.get(label, -1)
-    return -1
 
 
 def count_right_beside_classes(

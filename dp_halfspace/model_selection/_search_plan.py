@@ -107,7 +107,7 @@ def plan_search(
     distribution = run_count_distribution(len(candidates), miss, eta=shape)
     if delta == 0:
         return search.pure(distribution)
-    plan = search.gaussian(distribution) if search.is_gaussian() else None
+    plan = search.gaussian(distribution)
     if plan is None and selection == "auto":
         return search.exponential()
     if plan is None:
@@ -132,10 +132,6 @@ class _Search:
         """Return the records of all candidates, each with the same budget."""
         return [candidate(epsilon) for candidate in self.candidates]
 
-    def is_gaussian(self) -> bool:
-        """Return whether all candidates make Gaussian releases with the whole budget."""
-        return all(_gaussian_cost(each.events) is not None for each in self.records(self.epsilon))
-
     def run_mu(self, distribution: RunCountDistribution) -> tuple[float, float]:
         """Return the mu of the training of a run, and that of its score.
 
@@ -149,7 +145,7 @@ class _Search:
     def gaussian(self, distribution: RunCountDistribution) -> SearchPlan | None:
         """Plan random stopping for Gaussian runs, by the cost of the costliest run.
 
-        None if a run makes other releases, which it may with its smaller budget.
+        None if a run makes other releases.
         """
         mu_train, mu_score = self.run_mu(distribution)
         each, worst = run_epsilon(mu_train, self.delta), 0.0
