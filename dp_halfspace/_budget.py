@@ -6,13 +6,14 @@ import copy
 import math
 import os
 from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from sklearn.base import BaseEstimator
 
 from dp_halfspace._outer_calls import OF_PAIRS, callers
-from dp_halfspace._params import EPSILON_RANGE, storable
+from dp_halfspace._params import EPSILON_RANGE, fit_context, storable
 from dp_halfspace._pipelines import findings_of_pipeline
 from dp_halfspace._repeated_fits import warn_of_repeated_fits
 from dp_halfspace._sklearn_compat import HasMethods, Interval, Options, StrOptions, calls_of_sklearn
@@ -96,6 +97,9 @@ class SharedLedger(BaseEstimator):
     ledger: Any
 
     _adjacency: ClassVar[str] = "replace-one"
+    # The validated data of a fit, and the record of a fit to them with another epsilon.
+    _training_data: Callable[..., Any]
+    _record_with: Callable[..., PrivacyRecord]
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Return the parameters; a `PrivacyLedger` appears as the text that stands for it.
@@ -114,6 +118,11 @@ class SharedLedger(BaseEstimator):
         if _is_private_ledger(params.get("ledger")):
             params["ledger"] = params["ledger"].handle
         return dict(params)
+
+    @fit_context
+    def _plans(self, *data: Any, **options: Any) -> Callable[[float], PrivacyRecord]:
+        """Return the record of `plan` as a function of epsilon; the data are validated once."""
+        return partial(self._record_with, self._training_data(*data, **options))
 
     def _with_epsilon(self, epsilon: float) -> Self:
         """Return a copy with another epsilon, to plan a fit with it."""

@@ -154,7 +154,7 @@ def _preview(model: Any, table: TrainingTable, groups: str | None) -> tuple[str,
     model._validate_params()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", PrivacyWarning)
-        data = model._training_data(table.rows, table.y, table.groups, None)
+        data = model._training_data(table.rows, table.y, table.groups)
         plan = model._fit_plan(data)
         record, outlook = model._record(plan, data), model._outlook(data)
     lines = [("column", "type", "source")]

@@ -115,7 +115,9 @@ class PrefitClassifier(WrappingClassifier, ABC):
         -----
         **Privacy.** The record of `plan` is charged to the ledger before any noise is drawn.
         """
-        data, plan, record = self._plan_fit(X, y, groups)
+        data = self._training_data(X, y, groups)
+        plan = self._plan_release(data)
+        record = self._record(plan, data)
         warn_of_calls_around(record)
         warn_of_weak_budget(record)
         self._warn_of_plan(plan, data)
@@ -160,21 +162,12 @@ class PrefitClassifier(WrappingClassifier, ABC):
         -----
         **Privacy.** A function of public quantities, so calling it uses no budget.
         """
-        return self._plan_fit(X, y, groups)[2]
+        return self._plans(X, y, groups)(self.epsilon)
 
-    def _plan_fit(self, X: Any, y: ArrayLike, groups: Any) -> tuple[HeldOut, Any, PrivacyRecord]:
-        """Validate the records and fix every public number of a fit."""
+    def _training_data(self, X: Any, y: ArrayLike, groups: Any = None) -> HeldOut:
+        """Validate the model and the records."""
         self._check_model()
-        data = held_out(self.estimator, X, y, groups)
-        plan = self._plan_release(data)
-        return data, plan, self._record(plan, data)
-
-    @fit_context
-    def _plans(
-        self, X: Any, y: ArrayLike, *, groups: Any = None
-    ) -> Callable[[float], PrivacyRecord]:
-        """Return the record of `plan` as a function of epsilon; the data are validated once."""
-        return partial(self._record_with, self._plan_fit(X, y, groups)[0])
+        return held_out(self.estimator, X, y, groups)
 
     def _record_with(self, data: HeldOut, epsilon: float) -> PrivacyRecord:
         """Return the record of a fit with another epsilon."""
