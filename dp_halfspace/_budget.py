@@ -16,6 +16,7 @@ from dp_halfspace._outer_calls import OF_PAIRS, callers
 from dp_halfspace._params import EPSILON_RANGE, fit_context, storable
 from dp_halfspace._pipelines import findings_of_pipeline
 from dp_halfspace._repeated_fits import warn_of_repeated_fits
+from dp_halfspace._rounding import TINY
 from dp_halfspace._sklearn_compat import HasMethods, Interval, Options, StrOptions, calls_of_sklearn
 from dp_halfspace.exceptions import warn_caller
 from dp_halfspace.privacy.mechanisms import Permit, authorise
@@ -25,8 +26,6 @@ from dp_halfspace.privacy.record import PrivacyRecord
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-# Below this number accounting would underflow, and a fit would be useless.
-_SMALLEST_DELTA = 1e-300
 # From this epsilon on a fit warns that the guarantee is weak.
 _WEAK_EPSILON = 10.0
 # Pattern of the warnings of a weak guarantee.
@@ -34,7 +33,8 @@ WEAK_GUARANTEE = "epsilon=\\S+ is a weak guarantee|delta=\\S+ is more than 1/n"
 BUDGET: dict[str, list[Any]] = {
     "epsilon": [Interval(Real, *EPSILON_RANGE, closed="both"), Options(Real, {math.inf})],
     "delta": [
-        Interval(Real, _SMALLEST_DELTA, 0.5, closed="left"),
+        # Below this number accounting would underflow, and a fit would be useless.
+        Interval(Real, TINY, 0.5, closed="left"),
         Options(Real, {0}),
         StrOptions({"auto"}),
     ],

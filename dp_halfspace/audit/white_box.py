@@ -50,8 +50,7 @@ DataSet: TypeAlias = tuple[Any, Any]
 
 # An adversarial answer is a multiple of the exact value plus a multiple of the noise. In successive
 # histories there are two real ones, one for each data set, then adversarial ones.
-HONEST = (1.0, 1.0)
-_DISTORTIONS = (HONEST, HONEST, (1.0, 30.0), (-30.0, 1.0), (0.0, 0.0))
+_DISTORTIONS = (None, None, (1.0, 30.0), (-30.0, 1.0), (0.0, 0.0))
 # Probability with which noise of the correct scale is judged too small.
 _FALSE_ALARM = 1e-6
 # Relative difference of two totals, two minimisers or two linear terms that count as equal; linear
@@ -353,7 +352,8 @@ class History:
     """One history of answers to both data sets; `run` fills in the results."""
 
     fit: Callable[[DataSet, Answer], _Outcome]
-    distortion: tuple[float, float]
+    # None for real answers.
+    distortion: tuple[float, float] | None
     first: DataSet
     second: DataSet
     # Releases of the first data set, and exact values of the second one at the same places.
@@ -387,9 +387,9 @@ class History:
         # Bytes that identify the draw.
         key = source.read(32)
         own = SeededBytes(int.from_bytes(key, "little"), "replay")
-        drawn = mechanism.perturb(value, own)
-        is_honest = self.distortion == HONEST
-        answer = drawn if is_honest else distort(value, drawn, mechanism, self.distortion, own)
+        answer = drawn = np.asarray(mechanism.perturb(value, own))
+        if self.distortion is not None:
+            answer = distort(value, drawn, mechanism, self.distortion, own)
         self.entries.append(_Entry(mechanism, np.array(value), drawn, answer, key))
         return answer.copy()
 
