@@ -4454,7 +4454,7 @@ MUTANTS = [
         "tests/model_selection/test_conformal.py",
         (
             "PrivateConformalClassifier._release",
-            "largest=16 * COUNT_GRID",
+            "largest=16 * crossing.COUNT_GRID",
             "largest=1",
             "test_weights_of_people_leave_room_for_the_factors_of_utilities",
         ),
@@ -4572,7 +4572,7 @@ MUTANTS = [
         "tests/model_selection/test_threshold.py",
         (
             "PrivateThresholdClassifier._release",
-            "largest=COUNT_GRID",
+            "largest=crossing.COUNT_GRID",
             "largest=1",
             "test_weights_of_people_leave_room_for_the_factors_of_utilities",
         ),
@@ -4602,7 +4602,7 @@ MUTANTS = [
         ),
         (
             "PrivateThresholdClassifier._warn_of_release",
-            "count <= AMPLE * plan.takes",
+            "count <= crossing.AMPLE * plan.takes",
             "False",
             "test_a_finite_threshold_without_room_is_no_silent_one",
         ),

@@ -196,7 +196,7 @@ WILD = [-50.0, -1e308, 0.3, 1.0, 70.0, 1e308, math.inf, -math.inf, math.nan]
 def test_answers_that_are_no_probabilities_move_no_more(metric, kind, monkeypatch):
     """Whatever a model of somebody else returns: clipped, and nothing of it is no number."""
     # Cells that no data set moves, so that tables can be compared.
-    monkeypatch.setattr(score, "score_borders", lambda model: np.array([0.1, 0.5]))
+    monkeypatch.setattr(_tallies, "score_borders", lambda model: np.array([0.1, 0.5]))
     if kind is WildScores and metric in LOSSES:
         return
     rows, labels, found = np.array([[0.0], [0.3], [1.0], [0.5]]), np.array([1, 0, 1, 0, 1]), []
