@@ -3397,8 +3397,8 @@ MUTANTS = [
         ),
         (
             "_curves",
-            "-c.largest",
-            "c.largest",
+            "-c.importance",
+            "c.importance",
             "test_the_largest_effects_are_drawn_first",
         ),
     ),

@@ -27,7 +27,7 @@ from dp_halfspace.engine.linear import plan_features
 from dp_halfspace.engine.moment import WIDEST
 from dp_halfspace.engine.plan import FitPlan, Fitted, PublicFacts
 from dp_halfspace.engine.probabilities import log_odds_of, log_probabilities_of, surety
-from dp_halfspace.engine.scales import CLIP, affordable_scales
+from dp_halfspace.engine.scales import CLIP, SCALES, affordable_scales
 from dp_halfspace.estimators._choose import plan_kernel_training
 from dp_halfspace.estimators._kernel_features import PURE_MOST, n_terms
 from dp_halfspace.estimators._rare_tables import (
@@ -399,7 +399,10 @@ class PrivateTableClassifier(PrivateClassifier):
         )
         given = features.feature_map, features.unit, problem.intercept
         inner = KernelTraining(training, *given, memory=KEPT_FEATURES, parameters=stated)
-        return PureFit(scales, features, inner)
+        first = () if scales is None else scales.events
+        events = (*first, *inner.events)
+        asks = (*[SCALES] * len(first), *["coefficients"] * len(inner.events))
+        return PureFit(scales, features, inner, events, asks, inner.public, inner.takes)
 
     def _options_of(self, data: EncodedTable) -> dict[str, Any]:
         """Return the parameters that the released model has in common with the table."""

@@ -85,11 +85,6 @@ class ColumnEffect:
         return float(np.ptp(self.effects, axis=0).max())
 
     @property
-    def largest(self) -> float:
-        """Size of the largest effect."""
-        return float(np.abs(self.effects).max())
-
-    @property
     def is_effect(self) -> bool:
         """Whether an effect differs from zero and lies beyond the noise, if that is known."""
         return bool(self.effects.any() and not self.is_noise.all())
@@ -247,7 +242,7 @@ class EffectsDisplay:
             figure = pyplot.figure(figsize=(12.0, 3.4 * rows + 0.8), layout="constrained")
         places = range(1, len(self.columns) + 1)
         axes = [figure.add_subplot(rows, PANELS_IN_A_ROW, place) for place in places]
-        highest = 1.05 * max(column.largest for column in self.columns)
+        highest = 1.05 * max(np.abs(column.effects).max() for column in self.columns)
         for axis, column in zip(axes, self.columns, strict=True):
             for k, label in enumerate(self.classes):
                 _draw_effect(axis, column, k, f"C{k}", plain_label(label))
