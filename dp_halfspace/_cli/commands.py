@@ -247,16 +247,8 @@ def evaluate(options: Any, out: TextIO, err: TextIO) -> None:
             write_out(out, f"Scores:    {printable(options.save)}\n")
 
 
-COMMANDS: dict[str, Callable[[Any, TextIO, TextIO], None]] = {
-    "": demo,
-    "plan": plan,
-    "fit": fit,
-    "card": card,
-    "predict": predict,
-    "schema": schema,
-    "evaluate": evaluate,
-    "split": split,
-}
+_NAMED = (plan, fit, card, predict, schema, evaluate, split)
+COMMANDS = {"": demo, **{command.__name__: command for command in _NAMED}}
 
 
 def run(options: Any, out: TextIO, err: TextIO) -> None:

@@ -406,13 +406,8 @@ class PrivateTableClassifier(PrivateClassifier):
 
     def _options_of(self, data: EncodedTable) -> dict[str, Any]:
         """Return the parameters that the released model has in common with the table."""
-        return {
-            "epsilon": self.epsilon,
-            "delta": self.delta,
-            "classes": data.classes,
-            "class_weight": self.class_weight,
-            "random_state": self.random_state,
-        }
+        names = ("epsilon", "delta", "class_weight", "random_state")
+        return {"classes": data.classes, **{name: getattr(self, name) for name in names}}
 
     def _set_fitted(self, fitted: Fitted, data: TrainingData, record: PrivacyRecord) -> None:
         self._forget()

@@ -236,19 +236,10 @@ def plan_accuracy(
         np.moveaxis(found, -1, 0).tolist()
         for found in (scores.mean(axis=0), np.hypot(scores.std(axis=0, ddof=1), _PLAN_ERROR))
     )
-    return AccuracyPlan(
-        tuple(budgets),
-        tuple(accuracy),
-        tuple(spread),
-        at,
-        None if reference_area is not None else float(reference),
-        n_samples,
-        int(n_features),
-        len(prior),
-        tuple(area),
-        tuple(area_spread),
-        reference_area,
-    )
+    stated, sizes = None if is_area else float(reference), (n_samples, int(n_features), len(prior))
+    about_accuracy = tuple(accuracy), tuple(spread), at, stated
+    about_area = tuple(area), tuple(area_spread), reference_area
+    return AccuracyPlan(tuple(budgets), *about_accuracy, *sizes, *about_area)
 
 
 # Rows and labels for training, and for scoring.
