@@ -76,9 +76,8 @@ def plan_rows(
     if facts.is_scale_stated and not (centres and _scales_pay(facts, budget)):
         return wanted(facts, budget)
     n_features = facts.n_features
-    paid = None
-    if not facts.is_sparse:
-        paid = affordable_scales(facts.n_privacy_units, n_features, budget)
+    size = facts.n_privacy_units, n_features
+    paid = None if facts.is_sparse else affordable_scales(*size, budget)
     if paid is None:
         inner = wanted(facts, budget)
         if not facts.is_scale_stated:

@@ -635,12 +635,12 @@ def test_quartiles_are_released_before_the_counts():
 
 
 def test_a_metric_that_says_no_more_is_of_predicted_classes(monkeypatch):
-    """Sensitivity, tally and estimate are all that an entry has to state."""
+    """Beside sensitivity, tally and estimate an entry states what its counts are not."""
 
     def tally(values, codes, cells):
         return _tallies.RIGHT * np.array([float((values == codes).sum())])
 
-    plain = Metric((1, 1.0), tally, _intervals.share_of_right)
+    plain = Metric((1, 1.0), tally, _intervals.share_of_right, by_class=None)
     expected = private_score(Known(), X, Y, epsilon=np.inf).value
     monkeypatch.setitem(METRICS, "accuracy", plain)
     assert private_score(Known(), X, Y, epsilon=np.inf).value == expected
