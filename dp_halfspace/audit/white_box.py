@@ -300,12 +300,6 @@ class _Outcome:
         return sorted(name for name in names if self.visible.get(name) != other.visible.get(name))
 
 
-def _digest_result(model: Any) -> dict[str, bytes]:
-    """Return a digest of each attribute of a fitted model, with hidden ones, or of a result."""
-    found = attributes(model) if hasattr(model, "get_params") else {}
-    return {name: fingerprint(item) for name, item in (found or {"the result": model}).items()}
-
-
 def make_fit(estimator: Any, seed: int) -> Callable[[DataSet, Answer], _Outcome]:
     """Return a function that fits a data set with given answers and records what is visible."""
 
@@ -335,12 +329,14 @@ def make_fit(estimator: Any, seed: int) -> Callable[[DataSet, Answer], _Outcome]
                 raised = error
         stream.detach()  # a wrapper that is deleted closes what it wraps
         said = [f"{w.category.__name__}: {w.message} ({w.filename}:{w.lineno})" for w in caught]
+        # Every attribute of a fitted model, with hidden ones, or a result.
+        held = attributes(result) if hasattr(result, "get_params") else {}
         visible = {
             "output": written.getvalue(),
             "exceptions": fingerprint(raised),
             "warnings": fingerprint(said),
             **digest_class_attributes(result, *parts),
-            **_digest_result(result),
+            **{name: fingerprint(each) for name, each in (held or {"the result": result}).items()},
         }
         return _Outcome(result, raised, visible)
 
