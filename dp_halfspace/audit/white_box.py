@@ -28,17 +28,9 @@ from scipy.optimize import root
 
 from dp_halfspace._params import checked_size
 from dp_halfspace._repeated_fits import fits_not_counted
+from dp_halfspace.audit import mechanism_checks as checks
 from dp_halfspace.audit._visible import attributes, digest_class_attributes, fingerprint
 from dp_halfspace.audit.black_box import clone_without_ledgers
-from dp_halfspace.audit.mechanism_checks import (
-    LINEAR_TERMS,
-    delta_at,
-    distance,
-    distort,
-    epsilon_of,
-    losses_of,
-    noise_level,
-)
 from dp_halfspace.privacy.events import Gaussian, RandomStopping
 from dp_halfspace.privacy.interception import Answer, intercept_releases
 from dp_halfspace.privacy.randomness import OS_RANDOMNESS, ByteSource, SeededBytes
@@ -205,7 +197,7 @@ def _conclude(histories: Sequence[History]) -> ReplayResult:
     entries = [entry for history in histories for entry in history.entries]
     if max(Counter(entry.key for entry in entries).values(), default=1) > 1:
         findings.append("the same random bytes are used twice")
-    level = noise_level((entry.mechanism, entry.value, entry.drawn) for entry in entries)
+    level = checks.noise_level((entry.mechanism, entry.value, entry.drawn) for entry in entries)
     if level < _FALSE_ALARM:
         findings.append(
             f"noise is too small: correct noise would be this small with probability {level:.1e}"
@@ -229,23 +221,25 @@ def _recompose(compared: list[ReplayedRelease], record: PrivacyRecord) -> float:
     Equal exact values cost nothing, except for linear terms, which are not released.
     """
     mechanisms = [
-        (each.mechanism, isinstance(each.mechanism, LINEAR_TERMS) or each.distance != 0)
+        (each.mechanism, isinstance(each.mechanism, checks.LINEAR_TERMS) or each.distance != 0)
         for each in compared
     ]
     selections = [event for event in record.events if isinstance(event, RandomStopping)]
     is_stopped = dict(record.public).get("selection") == "random_stopping"
     if not selections and not is_stopped:
-        return epsilon_of([mechanism for mechanism, differs in mechanisms if differs], record.delta)
+        differing = [mechanism for mechanism, differs in mechanisms if differs]
+        return checks.epsilon_of(differing, record.delta)
     runs, before = _split_runs(mechanisms, record)
     if not selections:
-        return max(_COST_OF_STOPPED_RUNS * epsilon_of(run, record.delta) for run in runs)
+        return max(_COST_OF_STOPPED_RUNS * checks.epsilon_of(run, record.delta) for run in runs)
     charged = selections[0].mu
     for run in runs:
-        mu, losses, _ = losses_of(run)
+        mu, losses, _ = checks.losses_of(run)
         for epsilon in np.linspace(0.0, 2.0, 9) * charged:
-            if delta_at(mu, losses, epsilon) > delta_at(charged, {0.0: 1.0}, epsilon) + 1e-9:
+            allowed = checks.delta_at(charged, {0.0: 1.0}, epsilon) + 1e-9
+            if checks.delta_at(mu, losses, epsilon) > allowed:
                 return math.inf
-    return max(epsilon_of([*before, *run], record.delta) for run in runs)
+    return max(checks.epsilon_of([*before, *run], record.delta) for run in runs)
 
 
 def _split_runs(
@@ -385,7 +379,7 @@ class History:
         own = SeededBytes(int.from_bytes(key, "little"), "replay")
         answer = drawn = np.asarray(mechanism.perturb(value, own))
         if self.distortion is not None:
-            answer = distort(value, drawn, mechanism, self.distortion, own)
+            answer = checks.distort(value, drawn, mechanism, self.distortion, own)
         self.entries.append(_Entry(mechanism, np.array(value), drawn, answer, key))
         return answer.copy()
 
@@ -421,9 +415,8 @@ class History:
         linear term is not.
         """
         shifts: dict[int, NDArray[np.float64]] = {}
-        kinds = groupby(
-            range(len(self.entries)), lambda i: isinstance(self.entries[i].mechanism, LINEAR_TERMS)
-        )
+        are_linear = [isinstance(each.mechanism, checks.LINEAR_TERMS) for each in self.entries]
+        kinds = groupby(range(len(self.entries)), are_linear.__getitem__)
         for numbers in (list(group) for is_linear, group in kinds if is_linear):
             last, size = numbers[-1] + 1, len(numbers) * self.entries[numbers[0]].value.size
             if last == len(self.entries):
@@ -465,8 +458,8 @@ class History:
         """
         found = []
         for i, (entry, other) in enumerate(zip(self.entries, self.others, strict=False)):
-            size, sensitivity = distance(entry.mechanism, entry.value, other)
-            if isinstance(entry.mechanism, LINEAR_TERMS):
+            size, sensitivity = checks.distance(entry.mechanism, entry.value, other)
+            if isinstance(entry.mechanism, checks.LINEAR_TERMS):
                 size *= 1.0 - _EQUAL
             size = math.nan if i in self.unsolved else size
             found.append(ReplayedRelease(entry.mechanism, size, sensitivity))
