@@ -6,15 +6,17 @@ import copy
 import math
 import os
 from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from sklearn.base import BaseEstimator
 
 from dp_halfspace._outer_calls import OF_PAIRS, callers
-from dp_halfspace._params import EPSILON_RANGE, storable
+from dp_halfspace._params import EPSILON_RANGE, fit_context, storable
 from dp_halfspace._pipelines import findings_of_pipeline
 from dp_halfspace._repeated_fits import warn_of_repeated_fits
+from dp_halfspace._rounding import TINY
 from dp_halfspace._sklearn_compat import HasMethods, Interval, Options, StrOptions, calls_of_sklearn
 from dp_halfspace.exceptions import warn_caller
 from dp_halfspace.privacy.mechanisms import Permit, authorise
@@ -24,8 +26,6 @@ from dp_halfspace.privacy.record import PrivacyRecord
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-# Below this number accounting would underflow, and a fit would be useless.
-_SMALLEST_DELTA = 1e-300
 # From this epsilon on a fit warns that the guarantee is weak.
 _WEAK_EPSILON = 10.0
 # Pattern of the warnings of a weak guarantee.
@@ -33,7 +33,8 @@ WEAK_GUARANTEE = "epsilon=\\S+ is a weak guarantee|delta=\\S+ is more than 1/n"
 BUDGET: dict[str, list[Any]] = {
     "epsilon": [Interval(Real, *EPSILON_RANGE, closed="both"), Options(Real, {math.inf})],
     "delta": [
-        Interval(Real, _SMALLEST_DELTA, 0.5, closed="left"),
+        # Below this number accounting would underflow, and a fit would be useless.
+        Interval(Real, TINY, 0.5, closed="left"),
         Options(Real, {0}),
         StrOptions({"auto"}),
     ],
@@ -96,6 +97,9 @@ class SharedLedger(BaseEstimator):
     ledger: Any
 
     _adjacency: ClassVar[str] = "replace-one"
+    # The validated data of a fit, and the record of a fit to them with another epsilon.
+    _training_data: Callable[..., Any]
+    _record_with: Callable[..., PrivacyRecord]
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Return the parameters; a `PrivacyLedger` appears as the text that stands for it.
@@ -114,6 +118,11 @@ class SharedLedger(BaseEstimator):
         if _is_private_ledger(params.get("ledger")):
             params["ledger"] = params["ledger"].handle
         return dict(params)
+
+    @fit_context
+    def _plans(self, *data: Any, **options: Any) -> Callable[[float], PrivacyRecord]:
+        """Return the record of `plan` as a function of epsilon; the data are validated once."""
+        return partial(self._record_with, self._training_data(*data, **options))
 
     def _with_epsilon(self, epsilon: float) -> Self:
         """Return a copy with another epsilon, to plan a fit with it."""

@@ -26,7 +26,8 @@ KEPT_BYTES = 2**26
 # Rows of which norms, features or copies are computed at a time, columns of a tile, and numbers
 # that are added before the sums of such runs are.
 AT_ONCE = 1024
-# Rows of a sparse block, and draws of noise that are made at a time.
+# Rows of a sparse block, lines of a file that are split at a time, and draws of noise that are made
+# at a time.
 LONG_BLOCK = 8192
 
 

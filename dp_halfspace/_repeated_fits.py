@@ -132,12 +132,6 @@ _TABLES_SEEN: dict[Hashable, _Fits] = {}
 _COUNT_LOCK = Lock()
 
 
-def forget_fits() -> None:
-    """Start to count the fits of this process anew."""
-    with _COUNT_LOCK:
-        _TABLES_SEEN.clear()
-
-
 def _count(record: PrivacyRecord, X: Any, *, is_silent: bool) -> None:
     """Count a fit, and warn of the second one to a table with the same public facts."""
     public = dict(record.public)

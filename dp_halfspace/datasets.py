@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.random import RandomState
 from numpy.typing import NDArray
+from sklearn.preprocessing import normalize
 from sklearn.utils import check_random_state
 
 from dp_halfspace._memory import NUMBER_BYTES, refuse_beyond_memory
@@ -79,22 +80,17 @@ def make_halfspace(
         "make a smaller one",
     )
     random = check_random_state(random_state)
-    separator = _normalised_rows(random.standard_normal((1, n_features)))[0]
+    separator = normalize(random.standard_normal((1, n_features)))[0]
     y = np.where(np.arange(n_samples) < round(imbalance * n_samples), 1, -1).astype(np.int64)
     random.shuffle(y)
     X = random.standard_normal((n_samples, n_features))
     X -= np.outer(X @ separator, separator)
-    X = _normalised_rows(X)
+    X = normalize(X)
     distance = random.uniform(margin, min(margin + 0.1, 1.0), n_samples)
     X *= np.sqrt(1.0 - distance**2)[:, None]
     X += np.outer(y * distance, separator)
     y[random.uniform(size=n_samples) < label_noise] *= -1
     return (X, y, separator) if return_separator else (X, y)
-
-
-def _normalised_rows(X: NDArray[np.float64]) -> NDArray[np.float64]:
-    norms: NDArray[np.float64] = np.linalg.norm(X, axis=1, keepdims=True)
-    return X / norms
 
 
 def in_chunks(array: Any, n_rows: int = 2**17) -> Chunks:

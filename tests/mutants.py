@@ -381,7 +381,7 @@ MUTANTS = [
         ),
         (
             "_read_csv",
-            "csv.field_size_limit(_MOST_CHARACTERS)",
+            "csv.field_size_limit(np.iinfo(np.int32).max)",
             "",
             "test_a_quote_in_another_line_does_not_decide_how_long_a_cell_may_be",
         ),
@@ -3402,8 +3402,8 @@ MUTANTS = [
         ),
         (
             "_curves",
-            "-c.largest",
-            "c.largest",
+            "-c.importance",
+            "c.importance",
             "test_the_largest_effects_are_drawn_first",
         ),
     ),
@@ -4038,7 +4038,7 @@ MUTANTS = [
         ),
         (
             "average_precision",
-            "_SEEN * noise",
+            "DEVIATIONS * noise",
             "8.0 * noise",
             "test_values_of_rare_classes_are_not_too_low",
         ),
@@ -4459,7 +4459,7 @@ MUTANTS = [
         "tests/model_selection/test_conformal.py",
         (
             "PrivateConformalClassifier._release",
-            "largest=16 * COUNT_GRID",
+            "largest=16 * crossing.COUNT_GRID",
             "largest=1",
             "test_weights_of_people_leave_room_for_the_factors_of_utilities",
         ),
@@ -4511,12 +4511,12 @@ MUTANTS = [
         "tests/model_selection/test_search.py",
         (
             "PrivateSearchCV.fit",
-            "record_with, ledger, X",
-            "record_with, None, X",
+            "data), ledger, X",
+            "data), None, X",
             "test_a_full_ledger_stops_the_search_before_any_noise",
         ),
         (
-            "PrivateSearchCV._planner",
+            "PrivateSearchCV._plan_with",
             "noise_kind(self.random_state)",
             '"os"',
             "test_the_record_says_where_the_noise_comes_from",
@@ -4577,7 +4577,7 @@ MUTANTS = [
         "tests/model_selection/test_threshold.py",
         (
             "PrivateThresholdClassifier._release",
-            "largest=COUNT_GRID",
+            "largest=crossing.COUNT_GRID",
             "largest=1",
             "test_weights_of_people_leave_room_for_the_factors_of_utilities",
         ),
@@ -4607,7 +4607,7 @@ MUTANTS = [
         ),
         (
             "PrivateThresholdClassifier._warn_of_release",
-            "count <= AMPLE * plan.takes",
+            "count <= crossing.AMPLE * plan.takes",
             "False",
             "test_a_finite_threshold_without_room_is_no_silent_one",
         ),
@@ -5051,14 +5051,14 @@ MUTANTS = [
         "tests/preprocessing/test_scalers.py",
         (
             "PrivateScaler.fit",
-            "probe = stand_in(self)",
-            "probe = self",
+            "probe = X, stand_in(self)",
+            "probe = X, self",
             "test_units_are_released_and_booked",
         ),
         (
             "PrivateScaler.fit",
-            "plan_with, self.ledger",
-            "plan_with, None",
+            "data), self.ledger",
+            "data), None",
             "test_units_are_released_and_booked",
         ),
     ),

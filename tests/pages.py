@@ -55,11 +55,11 @@ def _named_noise(name: str) -> Iterator[None]:
 def counted_fits() -> Iterator[None]:
     """Count fits, from none on, and warn of them in the block, which is one of a test."""
     token = _repeated_fits._ARE_COUNTED.set(True)
-    _repeated_fits.forget_fits()
+    _repeated_fits._TABLES_SEEN.clear()
     try:
         yield
     finally:
-        _repeated_fits.forget_fits()
+        _repeated_fits._TABLES_SEEN.clear()
         _repeated_fits._ARE_COUNTED.reset(token)
 
 

@@ -248,7 +248,7 @@ def table_of(n):
 @pytest.mark.parametrize("name", TABLES)
 def test_tables_in_chunks_are_encoded_where_they_are(name, tmp_path, monkeypatch):
     if name != "auto":
-        monkeypatch.setattr("dp_halfspace.estimators.table._KEPT_ROWS", 0)
+        monkeypatch.setattr("dp_halfspace.estimators.table.KEPT_FEATURES", 0)
     table, how = table_of(N), {**PUBLIC, **TABLES[name]}
     want = dp_halfspace.PrivateTableClassifier(**how).fit(table, Y)
     sizes = [0, 0, 1500, 1501, N] if name == "auto" else [0, 2000, N]
@@ -858,7 +858,7 @@ READS = [("margin", 1), ("margin", 2), ("margin", 25), ("minimum", 9), ("ranking
 @pytest.mark.parametrize(("name", "at"), [*READS, ("table", 5), ("score", 1), ("score", 2)])
 def test_a_read_that_fails_is_booked_once_at_most(name, at, monkeypatch):
     """Before the charge nothing is booked; behind it the fit raises, and the charge stays."""
-    monkeypatch.setattr("dp_halfspace.estimators.table._KEPT_ROWS", 0)
+    monkeypatch.setattr("dp_halfspace.estimators.table.KEPT_FEATURES", 0)
     reads = []
 
     def failing():

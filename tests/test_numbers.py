@@ -105,7 +105,7 @@ SENTENCES = {
     ),
     "planning.md": (
         f"plus {short(of('inspection.accuracy_plan._PLAN_ERROR'))} for the error of the simulation",
-        f"Tables of more than {of('inspection.accuracy_plan._SIMULATED_ROWS')} rows (or "
+        f"Tables of more than {of('inspection.effect_displays.SIMULATED_ROWS')} rows (or "
         f"{of('inspection.accuracy_plan._ROWS_PER_COLUMN')} for each column)",
     ),
     "guide/weights.md": (

@@ -385,7 +385,7 @@ def test_fits_of_any_kind_and_budget_add_up():
     assert total <= float(re.search(r"together have epsilon=(\S+)", text)[1]) <= 1.01 * total
     assert "this one alone 1." in text
     # Fits inside a call are counted, although another warning is about them.
-    _repeated_fits.forget_fits()
+    _repeated_fits._TABLES_SEEN.clear()
     texts = texts_of(lambda: (selection.RFE(OURS, step=3).fit(X, Y), OURS.fit(X, Y)))
     assert texts[1].startswith("this is fit 2 of")
 
@@ -413,7 +413,7 @@ def test_no_cell_label_or_number_of_rows_of_a_person_decides():
     other = rng.standard_normal(X.shape), 1 - Y
     texts = []
     for second in ((X, Y), other, (np.zeros_like(X), Y)):
-        _repeated_fits.forget_fits()
+        _repeated_fits._TABLES_SEEN.clear()
         texts.append(texts_of(lambda second=second: (OURS.fit(X, Y), OURS.fit(*second))))
     assert texts[0] == texts[1] == texts[2]
     assert len(texts[0]) == 1
@@ -439,7 +439,7 @@ def test_one_line_says_that_data_are_public():
 
     assert texts_of(fit, ignore=True) == []
     assert LINE in RepeatedFitWarning.__doc__
-    _repeated_fits.forget_fits()
+    _repeated_fits._TABLES_SEEN.clear()
     assert len(texts_of(fit)) == 2
 
 

@@ -6,7 +6,6 @@ import argparse
 import math
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from functools import partial
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -78,7 +77,7 @@ def _path(text: str) -> Path:
 class _List(argparse.Action):
     """A list, whose items are separated by commas, by blanks or by both."""
 
-    def __init__(self, *, read: Callable[[str], Any], **more: Any) -> None:
+    def __init__(self, *, read: Callable[[str], Any] = str, **more: Any) -> None:
         super().__init__(nargs="+", **more)
         self._read = read
 
@@ -92,10 +91,6 @@ class _List(argparse.Action):
             setattr(options, self.dest, [self._read(item) for item in items])
         except argparse.ArgumentTypeError as error:
             raise argparse.ArgumentError(self, str(error)) from error
-
-
-def _list(read: Callable[[str], Any] = str) -> Any:
-    return partial(_List, read=read)
 
 
 def parse_options(argv: Sequence[str], prog: str = _MODULE) -> argparse.Namespace:
@@ -176,9 +171,9 @@ def _add_fit(add: _Add) -> None:
     add("--target", _LABELS, metavar="COLUMN", required=True)
     add("--schema", "JSON with PUBLIC facts about columns, see below", **_FILE)
     text = "label set, such as no,yes (default: that of the schema, or the labels in the table)"
-    add("--classes", text, action=_list(), metavar="LABEL")
+    add("--classes", text, action=_List, metavar="LABEL")
     text = "columns that are not features, such as identifiers"
-    add("--drop", text, action=_list(), default=[], metavar="COLUMN")
+    add("--drop", text, action=_List, default=[], metavar="COLUMN")
     _add_budget(add, "fit")
     text = "print what a fit would read, release, cost and be expected to reach, and do nothing"
     add("--dry-run", text, action="store_true")
@@ -233,7 +228,7 @@ def _add_evaluate(add: _Add) -> None:
     add("--save", "file for the scores (JSON), which `card --scores` shows", **_FILE)
     add("--purpose", _PURPOSE, metavar="TEXT", default="")
     text = "scores, such as f1 or roc_auc, which share the budget (default: accuracy)"
-    add("--metric", text, action=_list(), default=["accuracy"], metavar="METRIC")
+    add("--metric", text, action=_List, default=["accuracy"], metavar="METRIC")
 
 
 def _add_table(add: _Add, text: str) -> None:
@@ -262,8 +257,8 @@ def _add_budget(add: _Add, what: str) -> None:
 
 def _add_budgets(add: _Add, default: list[float]) -> None:
     text = f"privacy budgets (default: {' '.join(f'{epsilon:g}' for epsilon in default)})"
-    how: dict[str, Any] = {"dest": "epsilons", "action": _list(_budget), "default": default}
-    add("--epsilon", text, metavar="EPSILON", **how)
+    how: dict[str, Any] = {"action": _List, "read": _budget, "default": default}
+    add("--epsilon", text, metavar="EPSILON", dest="epsilons", **how)
 
 
 # What adds the options of each command, and what it does, in a line and more of it.

@@ -15,22 +15,11 @@ import numpy as np
 
 from dp_halfspace import PrivacyLedger, PrivateTableClassifier
 from dp_halfspace._budget import WEAK_GUARANTEE, warn_of_weak_budget
+from dp_halfspace._cli import tables
 from dp_halfspace._cli.arguments import NO_MEMORY, Stopped, UserError
 from dp_halfspace._cli.demo import demo
 from dp_halfspace._cli.files import check_files, note, write_out, write_text, write_whole
 from dp_halfspace._cli.splits import split
-from dp_halfspace._cli.tables import (
-    TrainingTable,
-    declared_columns,
-    guesses,
-    labels_of,
-    note_on_keys,
-    read_table,
-    read_training_table,
-    readable,
-    roles_of,
-    typed_columns,
-)
 from dp_halfspace._html import align_columns, csv_cell, printable
 from dp_halfspace._sklearn_compat import single_blas_thread
 from dp_halfspace.data.schema import word_of
@@ -77,10 +66,12 @@ def plan(options: Any, out: TextIO, err: TextIO) -> None:
 def schema(options: Any, out: TextIO, err: TextIO) -> None:
     """Write the names and types of columns, and no values, as a draft of a schema."""
     roles = [options.target] if options.target else []
-    table = read_table(options, roles)
+    table = tables.read_table(options, roles)
     table = replace(table, frame=table.frame.drop(columns=roles))
-    found = guesses(table, {})
-    rules = {name: {"kind": word_of(kind)} for name, kind in declared_columns(table, {}).items()}
+    found = tables.guesses(table, {})
+    rules = {
+        name: {"kind": word_of(kind)} for name, kind in tables.declared_columns(table, {}).items()
+    }
     rules |= {name: guess.rule for name, guess in found.items()}
     entries = {name: rule if len(rule) > 1 else rule["kind"] for name, rule in rules.items()}
     # A template states no label.
@@ -102,14 +93,14 @@ def schema(options: Any, out: TextIO, err: TextIO) -> None:
         text += f" Look at the file before you use this template. In {'; in '.join(looks)}."
     if options.target:
         text += ' State the PUBLIC labels under "target", such as ["no", "yes"].'
-    for each in [text, *note_on_keys(entries)]:
+    for each in [text, *tables.note_on_keys(entries)]:
         note(err, each)
 
 
 def fit(options: Any, out: TextIO, err: TextIO) -> None:
     """Train and save a model, and print its guarantee; a dry run ends with the plan."""
     _check_ledger(options)
-    table = read_training_table(options)
+    table = tables.read_training_table(options)
     for text in table.notes:
         note(err, text)
     ledger = _open_ledger(options)
@@ -145,7 +136,9 @@ def fit(options: Any, out: TextIO, err: TextIO) -> None:
         write_out(out, guarantee + paths + _describe_ledger(ledger))
 
 
-def _preview(model: Any, table: TrainingTable, groups: str | None) -> tuple[str, PrivacyRecord]:
+def _preview(
+    model: Any, table: tables.TrainingTable, groups: str | None
+) -> tuple[str, PrivacyRecord]:
     """Return what a fit would read, release, cost and be expected to reach, by public numbers.
 
     Only the kinds of columns that are not stated come from the private cells. Nothing is drawn or
@@ -154,7 +147,7 @@ def _preview(model: Any, table: TrainingTable, groups: str | None) -> tuple[str,
     model._validate_params()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", PrivacyWarning)
-        data = model._training_data(table.rows, table.y, table.groups, None)
+        data = model._training_data(table.rows, table.y, table.groups)
         plan = model._fit_plan(data)
         record, outlook = model._record(plan, data), model._outlook(data)
     lines = [("column", "type", "source")]
@@ -195,7 +188,7 @@ def card(options: Any, out: TextIO, err: TextIO) -> None:
 
 
 def _read_scores(path: Path) -> list[PrivateScore]:
-    with readable(path):
+    with tables.readable(path):
         text = path.read_bytes()
     try:
         return [PrivateScore.from_dict(score) for score in json.loads(text)]
@@ -234,10 +227,10 @@ def evaluate(options: Any, out: TextIO, err: TextIO) -> None:
             "the model protects persons, and this evaluation protects single rows: name the "
             "column of persons by --groups if persons have several rows.",
         )
-    roles = roles_of(options)
+    roles = tables.roles_of(options)
     table, rows = _rows_for(model, options, roles)
-    labels = labels_of(table, options.target)
-    groups = None if options.groups is None else labels_of(table, options.groups)
+    labels = tables.labels_of(table, options.target)
+    groups = None if options.groups is None else tables.labels_of(table, options.groups)
     ledger = _open_ledger(options)
     with _charges_named(ledger, options.ledger, "the scores were not shown in full"):
         with _reading(err):
@@ -254,16 +247,8 @@ def evaluate(options: Any, out: TextIO, err: TextIO) -> None:
             write_out(out, f"Scores:    {printable(options.save)}\n")
 
 
-COMMANDS: dict[str, Callable[[Any, TextIO, TextIO], None]] = {
-    "": demo,
-    "plan": plan,
-    "fit": fit,
-    "card": card,
-    "predict": predict,
-    "schema": schema,
-    "evaluate": evaluate,
-    "split": split,
-}
+_NAMED = (plan, fit, card, predict, schema, evaluate, split)
+COMMANDS = {"": demo, **{command.__name__: command for command in _NAMED}}
 
 
 def run(options: Any, out: TextIO, err: TextIO) -> None:
@@ -273,7 +258,7 @@ def run(options: Any, out: TextIO, err: TextIO) -> None:
 
 
 def _load(path: Path, err: TextIO) -> PrivateTableClassifier:
-    with readable(path):
+    with tables.readable(path):
         path.open("rb").close()
     note(err, f"loading {path} runs the code in the file: load it only if you trust its author")
     try:
@@ -291,8 +276,8 @@ def _rows_for(model: Any, options: Any, roles: list[str]) -> tuple[Any, Any]:
     features = {c.name: c for c in model.encoding_.columns if c.kind != "drop"}
     # A format, or another decimal sign, uses more of a string than its canonical value.
     odd = [name for name, column in features.items() if column.date_format or column.decimal]
-    table = read_table(options, [*features, *roles], [*roles, *odd])
-    rows = typed_columns(table, features)
+    table = tables.read_table(options, [*features, *roles], [*roles, *odd])
+    rows = tables.typed_columns(table, features)
     try:
         model.predict_proba(rows.iloc[:1])
     except Exception as error:

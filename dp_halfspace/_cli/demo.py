@@ -21,6 +21,7 @@ from dp_halfspace._html import align_columns
 from dp_halfspace._repeated_fits import fits_not_counted
 from dp_halfspace._silence import IGNORED_WARNINGS
 from dp_halfspace._sklearn_compat import single_blas_thread
+from dp_halfspace.estimators._outlook import ENOUGH
 
 # The classes to begin with; the others are for special tasks.
 SHOWN = ("AdaptiveMarginClassifier", "PrivateTableClassifier", "PrivateKernelClassifier")
@@ -36,10 +37,6 @@ Accuracy on test rows by epsilon: mean ± standard deviation of one fit, over {}
 Exact scores like these are for public data only; for your own data, publish scores of
 dp_halfspace.metrics.private_score. All classifiers are in dp_halfspace.__all__.
 A class that is no better than the majority class needs a larger epsilon or more rows."""
-# Share of the rows of the built-in table on which accuracies are measured.
-_TEST_SHARE = 0.3
-# Share of the improvement over the majority class that is nearly all of it.
-_NEARLY = 0.9
 
 # The accuracies of each model, in a row for each budget and a column for each split; the levels
 # without privacy have equal rows.
@@ -50,7 +47,7 @@ def demo(options: Any, out: TextIO, err: TextIO) -> None:
     """Fit all models at several budgets, and print a table of accuracies."""
     budgets = sorted(set(options.epsilons))
     X, y = load_breast_cancer(return_X_y=True)
-    n_test = len(train_test_split(y, test_size=_TEST_SHARE)[1])
+    n_test = len(train_test_split(y)[1])
     n_train = len(y) - n_test
     version = dp_halfspace.__version__
     title = _TITLE.format(version, n_train, n_test, X.shape[1], n_train**-2.0)
@@ -70,9 +67,7 @@ def score_all(X: Any, y: Any, budgets: list[float], n_repeats: int, err: TextIO)
     with single_blas_thread(), fits_not_counted(), IGNORED_WARNINGS:
         for repeat in range(n_repeats):
             write_out(err, f"dp_halfspace: split {repeat + 1} of {n_repeats}\n")
-            rows, test, labels, truth = train_test_split(
-                X, y, test_size=_TEST_SHARE, stratify=y, random_state=repeat
-            )
+            rows, test, labels, truth = train_test_split(X, y, stratify=y, random_state=repeat)
             for name in (_MAJORITY, _REFERENCE):
                 scores[name][:, repeat] = models[name].fit(rows, labels).score(test, truth)
             for name in SHOWN:
@@ -105,10 +100,10 @@ def format_scores(scores: Scores, budgets: list[float]) -> str:
 
 
 def advice(scores: Scores, budgets: list[float]) -> str:
-    """Return a sentence that follows from the table: the smallest budget that is nearly enough."""
+    """Return a sentence that follows from the table: the smallest budget that is enough."""
     gains = {name: _gains(scores, name) for name in _private(scores)}
     best = np.max([*gains.values()], axis=0)
-    enough = int(np.argmax(best >= _NEARLY)) if best.max() >= _NEARLY else len(budgets) - 1
+    enough = int(np.argmax(best >= ENOUGH)) if best.max() >= ENOUGH else len(budgets) - 1
     reached = f"{100 * best[enough]:.0f} % of the improvement of a model without privacy"
     if best[enough] < 0.5:
         return (

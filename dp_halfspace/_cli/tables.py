@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 from dp_halfspace._cli.arguments import UserError
 from dp_halfspace._cli.guesses import Guess, guess_column
+from dp_halfspace._memory import LONG_BLOCK
 from dp_halfspace._silence import IGNORED_WARNINGS
 from dp_halfspace._suggestion import did_you_mean
 from dp_halfspace.data.cells import canonical, text_of
@@ -28,13 +29,9 @@ from dp_halfspace.data.frame import read_column, read_frame
 from dp_halfspace.data.schema import Column, looks_like_key, read_schema, resolved_columns
 from dp_halfspace.data.validation import FIRST_ROUNDED, with_readable_texts
 from dp_halfspace.exceptions import install_hint
+from dp_halfspace.inspection.effect_displays import MOST_SHOWN_CLASSES
 
-# Number of lines that are split at a time.
-_LINES = 2**14
-# Largest number of characters of a cell: what the reader of lines accepts on every system.
-_MOST_CHARACTERS = 2**31 - 1
-# Largest number of labels in a table without a stated label set, and of characters of a label.
-_MOST_CLASSES = 100
+# Largest number of characters of a label in a table without a stated label set.
 _LONGEST_LABEL = 1000
 _FIELD_SEPARATORS = ",;\t|"
 # A string with any other character is read by itself.
@@ -99,8 +96,8 @@ def _read_csv(
     then depend on the cells of a record.
     """
     # A quote must not change how long a cell may be. The limit belongs to the process and is
-    # public.
-    csv.field_size_limit(_MOST_CHARACTERS)
+    # public, and this is the largest one on every system.
+    csv.field_size_limit(np.iinfo(np.int32).max)
     with options.table.open(encoding=options.encoding, newline="") as file:
         lines = ((number, line) for number, line in enumerate(file, 1) if is_row(line))
         number, header = next(lines, (0, ""))
@@ -115,7 +112,7 @@ def _read_csv(
         _refuse_absent(options.table, names, wanted)
         stay = [decimal == "," or name in verbatim for name in names]
         parts: list[list[NDArray[Any]]] = [[] for _ in names]
-        while block := [split(*line, len(names)) for line in islice(lines, _LINES)]:
+        while block := [split(*line, len(names)) for line in islice(lines, LONG_BLOCK)]:
             for j, cells in enumerate(zip(*block, strict=True)):
                 found: Any = None if stay[j] else plain_numbers(cells)
                 if found is None:
@@ -382,19 +379,19 @@ def _schema_of(path: Path | None) -> tuple[dict[str, Any], Any]:
     """Return the rules of columns and a label set or None."""
     try:
         return read_schema(path)
-    except OSError as error:
-        raise UserError(f"--schema: cannot read {path}: {error.strerror}") from error
-    except ValueError as error:
-        raise UserError(f"--schema: cannot use {path}: {error}") from error
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise UserError(f"--schema: cannot use {path}: {reason}") from error
 
 
 def _note_on_labels(path: Path, target: str, y: NDArray[Any]) -> str:
     """Say that the labels that were found count as public, or refuse those of no classes."""
     seen = np.unique(y)
-    if not 2 <= len(seen) <= _MOST_CLASSES or max(map(len, seen)) > _LONGEST_LABEL:
+    if not 2 <= len(seen) <= MOST_SHOWN_CLASSES or max(map(len, seen)) > _LONGEST_LABEL:
         raise UserError(
-            f"column {target!r} of {path} has fewer than 2 or more than {_MOST_CLASSES} different "
-            f"labels, or one of more than {_LONGEST_LABEL} characters; choose a column of classes, "
-            "or state the label set by --classes, which may contain labels that do not occur"
+            f"column {target!r} of {path} has fewer than 2 or more than {MOST_SHOWN_CLASSES} "
+            f"different labels, or one of more than {_LONGEST_LABEL} characters; choose a column "
+            "of classes, or state the label set by --classes, which may contain labels that do "
+            "not occur"
         )
     return f"No --classes: the {len(seen)} labels found in column {target!r} are declared public."

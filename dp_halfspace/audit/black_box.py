@@ -29,8 +29,6 @@ Features: TypeAlias = Callable[[Any], ArrayLike]
 Matrix: TypeAlias = NDArray[np.float64]
 # Weight of the identity beside the correlation matrix of the numbers of a model.
 _IDENTITY = 0.1
-# Numbers are clipped at this many times the largest number in the fits that choose statistics.
-_LARGEST_MULTIPLE = 2.0**300
 # Number of single coordinates of a model that are tested, in addition to the best direction.
 _MOST_COORDINATES = 8
 
@@ -218,13 +216,15 @@ def _split_outcomes(fits: Sequence[_Fit]) -> tuple[Matrix, Matrix]:
 def _rescale(values: Matrix, tenth: int) -> Matrix:
     """Divide columns by a power of two that makes their largest number in the first fits about one.
 
-    This avoids overflow. NaN, which is a separate outcome, becomes zero.
+    Far larger ones of other fits are clipped at the largest number of float32, so that squares do
+    not overflow. NaN, which is a separate outcome, becomes zero.
     """
     first = values[:, :tenth]
     largest = np.abs(np.where(np.isfinite(first), first, 0.0)).max(axis=(0, 1), initial=0.0)
     with np.errstate(all="ignore"):
         scaled = np.ldexp(values, -np.frexp(largest)[1])
-    return np.asarray(np.nan_to_num(np.clip(scaled, -_LARGEST_MULTIPLE, _LARGEST_MULTIPLE)))
+    most = np.finfo(np.float32).max
+    return np.asarray(np.nan_to_num(np.clip(scaled, -most, most)))
 
 
 def _read_claim(

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from scipy.optimize import brentq
 from scipy.special import log_ndtr, logsumexp, ndtr
 
+from dp_halfspace._params import EPSILON_RANGE
 from dp_halfspace.papers.objective import GaussianLinearTerm, LaplaceLinearTerm
 from dp_halfspace.privacy.exponential import CountedChoice, TalliedChoice, TalliedChoices
 from dp_halfspace.privacy.mechanisms import (
@@ -30,8 +31,6 @@ from dp_halfspace.privacy.noise import DiscreteLaplaceNoise, RandomizedResponse
 Array: TypeAlias = NDArray[Any]
 # Smallest probability that is computed as one minus another.
 _LEAST_COMPLEMENT = 1e-9
-# Larger values of epsilon are treated as infinite.
-_INFINITE_EPSILON = 1e9
 # Parts of the noise that a replay looks for: hardly less, a good deal less, and half.
 _DIVISORS = (1.1, 1.4, 2.0)
 LINEAR_TERMS = (GaussianLinearTerm, LaplaceLinearTerm)
@@ -242,13 +241,13 @@ def delta_at(mu: float, losses: dict[float, float], epsilon: float) -> float:
 
 
 def epsilon_of(mechanisms: Sequence[Any], delta: float) -> float:
-    """Return the total epsilon of releases at `delta`."""
+    """Return the total epsilon of releases at `delta`, infinity beyond what a fit can ask for."""
     mu, losses, largest = losses_of(mechanisms)
     if delta == 0.0:
         return largest if mu == 0.0 else math.inf
     if delta_at(mu, losses, 0.0) <= delta:
         return 0.0
-    if delta_at(mu, losses, _INFINITE_EPSILON) > delta:
+    if delta_at(mu, losses, EPSILON_RANGE[1]) > delta:
         return math.inf
-    ends = 0.0, _INFINITE_EPSILON
-    return float(brentq(lambda at: delta_at(mu, losses, at) - delta, *ends, xtol=1e-12))
+    most = EPSILON_RANGE[1]
+    return float(brentq(lambda at: delta_at(mu, losses, at) - delta, 0.0, most, xtol=1e-12))

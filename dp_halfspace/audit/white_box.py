@@ -28,17 +28,9 @@ from scipy.optimize import root
 
 from dp_halfspace._params import checked_size
 from dp_halfspace._repeated_fits import fits_not_counted
+from dp_halfspace.audit import mechanism_checks as checks
 from dp_halfspace.audit._visible import attributes, digest_class_attributes, fingerprint
 from dp_halfspace.audit.black_box import clone_without_ledgers
-from dp_halfspace.audit.mechanism_checks import (
-    LINEAR_TERMS,
-    delta_at,
-    distance,
-    distort,
-    epsilon_of,
-    losses_of,
-    noise_level,
-)
 from dp_halfspace.privacy.events import Gaussian, RandomStopping
 from dp_halfspace.privacy.interception import Answer, intercept_releases
 from dp_halfspace.privacy.randomness import OS_RANDOMNESS, ByteSource, SeededBytes
@@ -50,19 +42,17 @@ DataSet: TypeAlias = tuple[Any, Any]
 
 # An adversarial answer is a multiple of the exact value plus a multiple of the noise. In successive
 # histories there are two real ones, one for each data set, then adversarial ones.
-HONEST = (1.0, 1.0)
-_DISTORTIONS = (HONEST, HONEST, (1.0, 30.0), (-30.0, 1.0), (0.0, 0.0))
+_DISTORTIONS = (None, None, (1.0, 30.0), (-30.0, 1.0), (0.0, 0.0))
 # Probability with which noise of the correct scale is judged too small.
 _FALSE_ALARM = 1e-6
-# Relative difference of two totals, or of two minimisers, that count as equal.
+# Relative difference of two totals, two minimisers or two linear terms that count as equal; linear
+# terms are solved for, with an error of 1e-11.
 _EQUAL = 1e-6
 # A pure DP run, chosen among a random number of them, costs this many times its epsilon:
 # Papernot and Steinke (2022), Corollary 3, with a geometric number.
 _COST_OF_STOPPED_RUNS = 3.0
 # Linear terms of more coefficients are not solved for, because each coefficient needs a fit.
 _MOST_COEFFICIENTS = 48
-# Relative error of the linear terms that are solved for; 1e-11 was observed.
-_SOLVER_ERROR = 1e-8
 _OTHER_COUNT = "the number of releases depends on the data"
 # Warning filters belong to the whole process: only one replay at a time records warnings.
 _REPLAY_LOCK = threading.Lock()
@@ -207,7 +197,7 @@ def _conclude(histories: Sequence[History]) -> ReplayResult:
     entries = [entry for history in histories for entry in history.entries]
     if max(Counter(entry.key for entry in entries).values(), default=1) > 1:
         findings.append("the same random bytes are used twice")
-    level = noise_level((entry.mechanism, entry.value, entry.drawn) for entry in entries)
+    level = checks.noise_level((entry.mechanism, entry.value, entry.drawn) for entry in entries)
     if level < _FALSE_ALARM:
         findings.append(
             f"noise is too small: correct noise would be this small with probability {level:.1e}"
@@ -231,23 +221,25 @@ def _recompose(compared: list[ReplayedRelease], record: PrivacyRecord) -> float:
     Equal exact values cost nothing, except for linear terms, which are not released.
     """
     mechanisms = [
-        (each.mechanism, isinstance(each.mechanism, LINEAR_TERMS) or each.distance != 0)
+        (each.mechanism, isinstance(each.mechanism, checks.LINEAR_TERMS) or each.distance != 0)
         for each in compared
     ]
     selections = [event for event in record.events if isinstance(event, RandomStopping)]
     is_stopped = dict(record.public).get("selection") == "random_stopping"
     if not selections and not is_stopped:
-        return epsilon_of([mechanism for mechanism, differs in mechanisms if differs], record.delta)
+        differing = [mechanism for mechanism, differs in mechanisms if differs]
+        return checks.epsilon_of(differing, record.delta)
     runs, before = _split_runs(mechanisms, record)
     if not selections:
-        return max(_COST_OF_STOPPED_RUNS * epsilon_of(run, record.delta) for run in runs)
+        return max(_COST_OF_STOPPED_RUNS * checks.epsilon_of(run, record.delta) for run in runs)
     charged = selections[0].mu
     for run in runs:
-        mu, losses, _ = losses_of(run)
+        mu, losses, _ = checks.losses_of(run)
         for epsilon in np.linspace(0.0, 2.0, 9) * charged:
-            if delta_at(mu, losses, epsilon) > delta_at(charged, {0.0: 1.0}, epsilon) + 1e-9:
+            allowed = checks.delta_at(charged, {0.0: 1.0}, epsilon) + 1e-9
+            if checks.delta_at(mu, losses, epsilon) > allowed:
                 return math.inf
-    return max(epsilon_of([*before, *run], record.delta) for run in runs)
+    return max(checks.epsilon_of([*before, *run], record.delta) for run in runs)
 
 
 def _split_runs(
@@ -302,12 +294,6 @@ class _Outcome:
         return sorted(name for name in names if self.visible.get(name) != other.visible.get(name))
 
 
-def _digest_result(model: Any) -> dict[str, bytes]:
-    """Return a digest of each attribute of a fitted model, with hidden ones, or of a result."""
-    found = attributes(model) if hasattr(model, "get_params") else {}
-    return {name: fingerprint(item) for name, item in (found or {"the result": model}).items()}
-
-
 def make_fit(estimator: Any, seed: int) -> Callable[[DataSet, Answer], _Outcome]:
     """Return a function that fits a data set with given answers and records what is visible."""
 
@@ -337,12 +323,14 @@ def make_fit(estimator: Any, seed: int) -> Callable[[DataSet, Answer], _Outcome]
                 raised = error
         stream.detach()  # a wrapper that is deleted closes what it wraps
         said = [f"{w.category.__name__}: {w.message} ({w.filename}:{w.lineno})" for w in caught]
+        # Every attribute of a fitted model, with hidden ones, or a result.
+        held = attributes(result) if hasattr(result, "get_params") else {}
         visible = {
             "output": written.getvalue(),
             "exceptions": fingerprint(raised),
             "warnings": fingerprint(said),
             **digest_class_attributes(result, *parts),
-            **_digest_result(result),
+            **{name: fingerprint(each) for name, each in (held or {"the result": result}).items()},
         }
         return _Outcome(result, raised, visible)
 
@@ -354,7 +342,8 @@ class History:
     """One history of answers to both data sets; `run` fills in the results."""
 
     fit: Callable[[DataSet, Answer], _Outcome]
-    distortion: tuple[float, float]
+    # None for real answers.
+    distortion: tuple[float, float] | None
     first: DataSet
     second: DataSet
     # Releases of the first data set, and exact values of the second one at the same places.
@@ -388,9 +377,9 @@ class History:
         # Bytes that identify the draw.
         key = source.read(32)
         own = SeededBytes(int.from_bytes(key, "little"), "replay")
-        drawn = mechanism.perturb(value, own)
-        is_honest = self.distortion == HONEST
-        answer = drawn if is_honest else distort(value, drawn, mechanism, self.distortion, own)
+        answer = drawn = np.asarray(mechanism.perturb(value, own))
+        if self.distortion is not None:
+            answer = checks.distort(value, drawn, mechanism, self.distortion, own)
         self.entries.append(_Entry(mechanism, np.array(value), drawn, answer, key))
         return answer.copy()
 
@@ -426,9 +415,8 @@ class History:
         linear term is not.
         """
         shifts: dict[int, NDArray[np.float64]] = {}
-        kinds = groupby(
-            range(len(self.entries)), lambda i: isinstance(self.entries[i].mechanism, LINEAR_TERMS)
-        )
+        are_linear = [isinstance(each.mechanism, checks.LINEAR_TERMS) for each in self.entries]
+        kinds = groupby(range(len(self.entries)), are_linear.__getitem__)
         for numbers in (list(group) for is_linear, group in kinds if is_linear):
             last, size = numbers[-1] + 1, len(numbers) * self.entries[numbers[0]].value.size
             if last == len(self.entries):
@@ -470,9 +458,9 @@ class History:
         """
         found = []
         for i, (entry, other) in enumerate(zip(self.entries, self.others, strict=False)):
-            size, sensitivity = distance(entry.mechanism, entry.value, other)
-            if isinstance(entry.mechanism, LINEAR_TERMS):
-                size *= 1.0 - _SOLVER_ERROR
+            size, sensitivity = checks.distance(entry.mechanism, entry.value, other)
+            if isinstance(entry.mechanism, checks.LINEAR_TERMS):
+                size *= 1.0 - _EQUAL
             size = math.nan if i in self.unsolved else size
             found.append(ReplayedRelease(entry.mechanism, size, sensitivity))
         return found

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from dp_halfspace._memory import COPIED_ROWS, WORK_ENTRIES
+from dp_halfspace._memory import AT_ONCE, rows_of_block
 from dp_halfspace.data.chunks import Chunks, LocalChunks, apply_to_chunks
 from dp_halfspace.data.encoding import numbers_of, written_out
 from dp_halfspace.data.validation import TrainingData
@@ -132,7 +132,7 @@ class Features:
             return replace(data, X=made.kept() if size <= self.memory else made)
         if size <= self.memory or data.weights is not None:
             return replace(data, X=self.write(X))
-        step = max(WORK_ENTRIES // self.n_columns, COPIED_ROWS)
+        step = max(rows_of_block(4 * self.n_columns), AT_ONCE)
         made = _in_chunks(X, step).each(self.write)
         made = replace(made, n_columns=self.n_columns, sample=self.nothing)
         return replace(data, X=made, class_indices=_in_chunks(data.class_indices, step))
@@ -145,13 +145,13 @@ class Features:
     def write(self, rows: Any) -> NDArray[np.float32]:
         """Return the features of rows, which may be coded; each is mapped by itself."""
         out = np.empty((rows.shape[0], self.n_columns), dtype=np.float32)
-        for lo in range(0, len(out), COPIED_ROWS):
-            part = self.columns(rows[lo : lo + COPIED_ROWS]) / self.unit
+        for lo in range(0, len(out), AT_ONCE):
+            part = self.columns(rows[lo : lo + AT_ONCE]) / self.unit
             if math.isfinite(self.longest):
                 factors = clip_scales(part, self.longest)
                 is_sparse = sparse.issparse(part)
                 part = scale_csr(part, factors) if is_sparse else part * factors[:, None]
-            out[lo : lo + COPIED_ROWS] = self.feature_map.apply(part)
+            out[lo : lo + AT_ONCE] = self.feature_map.apply(part)
         return out
 
     def columns(self, rows: Any, clip: float = CLIP) -> FloatArray:

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy.linalg import eigh
 
-from dp_halfspace._memory import COPIED_ROWS
+from dp_halfspace._memory import AT_ONCE
 from dp_halfspace._rounding import UP
 from dp_halfspace.privacy.budget import Budget
 from dp_halfspace.privacy.mechanisms import GaussianNoise, L2LaplaceNoise, NoNoise, noise_deviation
@@ -126,8 +126,8 @@ class RowClip:
 
     def shorten(self, rows: FloatArray) -> None:
         """Shorten long rows towards the mean, in place."""
-        for lo in range(0, len(rows), COPIED_ROWS):
-            part = rows[lo : lo + COPIED_ROWS]
+        for lo in range(0, len(rows), AT_ONCE):
+            part = rows[lo : lo + AT_ONCE]
             # Squares of small numbers may underflow.
             with np.errstate(under="ignore"):
                 if math.isfinite(self.norm):

@@ -72,8 +72,8 @@ COMPONENTS = 150
 class RowsRead:
     """The public numbers of the rows of a minimisation.
 
-    `unit` is the norm to which a row is clipped, and which counts as one. `constant` is the factor
-    of the constant column, 0 without an intercept. A public `linear_map` is applied first.
+    `constant` is the factor of the constant column, 0 without an intercept. A public `linear_map`
+    is applied first.
     """
 
     facts: PublicFacts
@@ -95,10 +95,6 @@ class RowsRead:
         """How many rows are summed at a time."""
         is_sparse = self.facts.is_sparse and self.linear_map is None
         return block_size(self.facts.n_privacy_units, self.n_columns, is_sparse=is_sparse)
-
-    def first_constant(self, *, has_moment: bool) -> float:
-        """Return the constant of rows of norm at most one, before they are divided."""
-        return CONSTANT if has_moment and self.constant else CONSTANT * self.constant
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,9 +209,11 @@ class CentredFit(FitPlan):
     @property
     def _constant_and_length(self) -> tuple[float, float]:
         """The constant of first rows, and the number by which all are divided with it."""
-        has_moment = self.moment is not None
-        constant = self.read.first_constant(has_moment=has_moment)
-        return constant, math.hypot(1.0, constant) if has_moment else 1.0
+        constant = CONSTANT * self.read.constant
+        if self.moment is None:
+            return constant, 1.0
+        constant = CONSTANT if constant else 0.0
+        return constant, math.hypot(1.0, constant)
 
     def _release_centring(self, rows: Rows, weights: FloatArray | None, permit: Permit) -> Centring:
         """Release the second moment, from which the map of the rows follows.

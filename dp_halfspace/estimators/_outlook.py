@@ -8,20 +8,19 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+from dp_halfspace._params import EPSILON_RANGE
+
 # At this n epsilon, over the root of the number of encoded columns, a fit is expected to have half
 # of the area above one half of a model without privacy.
 _HALF = 70.0
 # A fit that expects less than this share of that area warns: a smaller limit finds few more good
 # fits, and a larger one few more that rank by chance.
 _POOR = 0.3
-# The next step is stated for this share.
-_GOOD = 0.8
-# The largest standard deviation of the share over fits and tables.
-_LARGEST_SPREAD = 0.5
-# The same as a multiple of what is missing from the whole.
+# This share is enough: the next step is stated for it.
+ENOUGH = 0.8
+# Standard deviation of the share over fits and tables, as a multiple of what is missing from the
+# whole.
 _SPREAD = 1.2
-# No larger epsilon is recommended: it would hardly be a guarantee.
-LARGEST_EPSILON = 1e6
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +50,8 @@ class Outlook:
     @property
     def spread(self) -> float:
         """Standard deviation of this share over fits and tables."""
-        return min(_LARGEST_SPREAD, _SPREAD * (1.0 - self.improvement))
+        # No number in [0, 1] has a standard deviation above one half.
+        return min(0.5, _SPREAD * (1.0 - self.improvement))
 
     @property
     def n_samples_wanted(self) -> int:
@@ -74,12 +74,12 @@ class Outlook:
             f"{self.improvement:.0%} (give or take {self.spread:.0%}) of the area under the ROC "
             "curve above one half that a model without privacy would have"
         )
-        if self.improvement >= _GOOD:
+        if self.improvement >= ENOUGH:
             return text
         # Two significant digits, since the rule is no more exact.
         n, epsilon = self.n_samples_wanted, self.epsilon_wanted
-        way = f" or epsilon={epsilon:.2g}" if epsilon <= LARGEST_EPSILON else ""
-        return f"{text}; for {_GOOD:.0%}, use about {round(n, 2 - len(str(n)))} {self.unit}{way}"
+        way = f" or epsilon={epsilon:.2g}" if epsilon <= EPSILON_RANGE[1] else ""
+        return f"{text}; for {ENOUGH:.0%}, use about {round(n, 2 - len(str(n)))} {self.unit}{way}"
 
 
 def _half(n_features: int) -> float:
@@ -87,4 +87,4 @@ def _half(n_features: int) -> float:
 
 
 def _wanted(n_features: int) -> float:
-    return _half(n_features) * _GOOD / (1.0 - _GOOD)
+    return _half(n_features) * ENOUGH / (1.0 - ENOUGH)

@@ -15,7 +15,7 @@ from dp_halfspace.data.validation import TrainingData
 from dp_halfspace.engine.features import Features, estimated_numbers
 from dp_halfspace.engine.plan import FitPlan, Fitted
 from dp_halfspace.engine.probabilities import SURER, certainty_of
-from dp_halfspace.engine.scales import SCALES, ColumnScales, ColumnScalesPlan
+from dp_halfspace.engine.scales import ColumnScales, ColumnScalesPlan
 from dp_halfspace.estimators._rare_tables import ColumnRankingFit
 from dp_halfspace.estimators._small_tables import SmallTableFit
 from dp_halfspace.estimators.adaptive_margin import AdaptiveMarginClassifier
@@ -25,7 +25,7 @@ from dp_halfspace.privacy.events import Event
 from dp_halfspace.privacy.mechanisms import Permit
 from dp_halfspace.projection.features import AdditiveMap
 
-# Number of bytes of features that are kept between passes.
+# Number of bytes of features, and of encoded rows in chunks, that are kept between passes.
 KEPT_FEATURES = 3 * 2**27
 # Half of the range of a column in its stated scale.
 _HALF_RANGE = 1.5
@@ -47,27 +47,11 @@ class PureFit(FitPlan):
     scales: ColumnScalesPlan | None
     features: Features
     inner: KernelTraining
-
-    @property
-    def events(self) -> tuple[Event, ...]:
-        """Events that a run charges."""
-        return (*(() if self.scales is None else self.scales.events), *self.inner.events)
-
-    @property
-    def asks(self) -> tuple[str, ...]:
-        """What each event asks for, in words."""
-        scales = () if self.scales is None else self.scales.events
-        return (*[SCALES] * len(scales), *["coefficients"] * len(self.inner.events))
-
-    @property
-    def public(self) -> Mapping[str, Any]:
-        """Public facts for the record."""
-        return self.inner.public
-
-    @property
-    def takes(self) -> frozenset[str]:
-        """The inputs of the fit, since scales are sums over rows."""
-        return self.inner.takes
+    events: tuple[Event, ...]
+    asks: tuple[str, ...]
+    public: Mapping[str, Any]
+    # The inputs of the fit, since scales are sums over rows.
+    takes: frozenset[str]
 
     def run(self, data: TrainingData, permit: Permit) -> Fitted:
         """Release the scales, and fit the features of rows in these scales."""

@@ -31,16 +31,11 @@ from dp_halfspace.privacy.mechanisms import GaussianNoise, L2LaplaceNoise, NoNoi
 # Plans a fit, a function of public facts and of its part of a budget.
 Planner: TypeAlias = Callable[[PublicFacts, Budget], Any]
 
-# The first attempts to divide a budget between a fit and what precedes it aim at this fraction.
-_AIM = 1.0 - 3e-5
-# An attempt is accepted if it uses at least this fraction of the budget.
-_LEAST_USED = 1.0 - 1e-4
-# Number of attempts that aim at that fraction.
-_AIMS = 12
-# Later attempts lower the budget of the fit by this factor until the events fit into the budget.
-_LOWER = 0.99
-# Largest number of attempts.
-_TRIES = 300
+# An attempt to divide a budget between a fit and what precedes it is accepted if it leaves at most
+# this fraction of the budget unused; the next attempt aims at half of it.
+_UNUSED = 6e-5
+# Largest number of attempts, of which the last one that fits is taken if none is accepted.
+_TRIES = 12
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,9 +76,8 @@ def plan_rows(
     if facts.is_scale_stated and not (centres and _scales_pay(facts, budget)):
         return wanted(facts, budget)
     n_features = facts.n_features
-    paid = None
-    if not facts.is_sparse:
-        paid = affordable_scales(facts.n_privacy_units, n_features, budget)
+    size = facts.n_privacy_units, n_features
+    paid = None if facts.is_sparse else affordable_scales(*size, budget)
     if paid is None:
         inner = wanted(facts, budget)
         if not facts.is_scale_stated:
@@ -137,18 +131,23 @@ def _fit_beside(
 ) -> Any:
     """Plan a fit for what other events leave of a budget; `left` is the first attempt."""
     epsilon, delta = budget.epsilon, budget.delta
-    for trial in range(_TRIES):
+    found = None
+    for _ in range(_TRIES):
         inner = plan(left)
         events = (*first, *inner.events)
-        fits = math.isinf(epsilon) or accounting.delta(events, epsilon) <= delta
-        # The first attempts aim at nearly all of the budget; later ones only have to fit into it.
-        aims = delta > 0 and trial < _AIMS and math.isfinite(epsilon)
-        if fits and (not aims or accounting.delta(events, _LEAST_USED * epsilon) > delta):
+        if budget.is_infinite:
             return inner
+        if accounting.delta(events, epsilon) <= delta:
+            found = inner
+            # Pure DP adds up exactly, so that all of the budget is used.
+            if budget.is_pure or accounting.delta(events, (1.0 - _UNUSED) * epsilon) > delta:
+                break
         # Only Gaussian events add up exactly by their mu; others cost more or less together.
-        used = max(accounting.epsilon(events, delta), 0.5 * epsilon) if aims else epsilon
-        left = Budget.of(left.epsilon * (_AIM * epsilon / used if aims else _LOWER), delta)
-    raise BudgetError(f"epsilon={epsilon:g} is too small for {purpose}")
+        used = max(accounting.epsilon(events, delta), 0.5 * epsilon)
+        left = Budget.of(left.epsilon * (1.0 - 0.5 * _UNUSED) * epsilon / used, delta)
+    if found is None:
+        raise BudgetError(f"epsilon={epsilon:g} is too small for {purpose}")
+    return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,26 +161,10 @@ class BalancedFit(FitPlan):
     noise: GaussianNoise | L2LaplaceNoise | NoNoise
     inner: Any
     events: tuple[Event, ...]
-
-    @property
-    def public(self) -> Mapping[str, Any]:
-        """Public facts for the record."""
-        return {**self.inner.public, "private_class_counts": True}
-
-    @property
-    def takes(self) -> frozenset[str]:
-        """Those of the inner plan."""
-        return frozenset(self.inner.takes)
-
-    @property
-    def is_single(self) -> bool:
-        """That of the inner plan."""
-        return bool(self.inner.is_single)
-
-    @property
-    def column_clip(self) -> float:
-        """That of the inner plan."""
-        return float(self.inner.column_clip)
+    public: Mapping[str, Any]
+    takes: frozenset[str]
+    is_single: bool
+    column_clip: float
 
     def run(self, data: TrainingData, permit: Permit) -> Fitted:
         """Count the classes, weigh them and run the inner plan.
@@ -222,4 +205,6 @@ def _plan_balanced(plan: Planner, facts: PublicFacts, budget: Budget) -> FitPlan
         rest,
         "both class counts and a model: give PUBLIC weights of the classes, or a larger epsilon",
     )
-    return BalancedFit(facts, noise, inner, (noise.event, *inner.events))
+    events, public = (noise.event, *inner.events), {**inner.public, "private_class_counts": True}
+    how = inner.takes, inner.is_single, inner.column_clip
+    return BalancedFit(facts, noise, inner, events, public, *how)

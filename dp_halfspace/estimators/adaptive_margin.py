@@ -21,8 +21,6 @@ from dp_halfspace.papers.margin_selection import margin_grid, plan_selection
 from dp_halfspace.papers.training import Problem
 from dp_halfspace.privacy.budget import Budget
 
-# For each `iterate`, the fraction of the last steps whose iterates are averaged.
-_AVERAGED_TAILS = {"averaged": 0.5, "mean": 1.0, "last": 0.0}
 # The parameters that shape a model: with their defaults a small table is fitted by a selection.
 _LINEAR_SHAPE = (
     *("margin", "solver", "selection", "iterate", "projection", "n_components"),
@@ -292,12 +290,17 @@ class AdaptiveMarginClassifier(DefaultStepsClassifier):
             facts,
             budget,
             constant=self._constant_column() or 0.0,
-            n_averaged={"averaged": N_AVERAGED, "mean": N_STEPS, "last": 1}[self.iterate],
+            n_averaged=self._n_averaged,
             linear_map=linear_map,
         )
         n_drawn = None if linear_map is None else linear_map.n_components
         public = {**plan.public, "selection": "none", "margins": [None], "n_components": [n_drawn]}
         return replace(plan, public=public)
+
+    @property
+    def _n_averaged(self) -> int:
+        """Number of the last of the default steps whose iterates are averaged."""
+        return {"averaged": N_AVERAGED, "mean": N_STEPS, "last": 1}[self.iterate]
 
     def _problem(self, facts: PublicFacts) -> Problem:
         """Return the parameters that this class shares with the published algorithms."""
@@ -306,7 +309,7 @@ class AdaptiveMarginClassifier(DefaultStepsClassifier):
             self._constant_column(),
             projection=self.projection,
             n_components=None if isinstance(self.n_components, str) else int(self.n_components),
-            tail_fraction=_AVERAGED_TAILS[self.iterate],
+            tail_fraction=self._n_averaged / N_STEPS if self.iterate != "last" else 0.0,
             seed=self.random_state,
         )
 

@@ -236,13 +236,6 @@ class PrivateClassifier(ClassifierMixin, SharedLedger, ABC):
         if outlook is not None and outlook.is_poor:
             warn_caller(str(outlook))
 
-    @fit_context
-    def _plans(
-        self, X: Any, y: ArrayLike, *, groups: Any = None, sample_weight: Any = None
-    ) -> Callable[[float], PrivacyRecord]:
-        """Return the record of `plan` as a function of epsilon; the data are validated once."""
-        return partial(self._record_with, self._training_data(X, y, groups, sample_weight))
-
     def _record_with(self, data: TrainingData, epsilon: float) -> PrivacyRecord:
         """Return the record of a fit with another epsilon, without warnings."""
         check_values({"epsilon": BUDGET["epsilon"]}, {"epsilon": epsilon}, type(self).__name__)
@@ -250,7 +243,9 @@ class PrivateClassifier(ClassifierMixin, SharedLedger, ABC):
         with IGNORED_WARNINGS, np.errstate(all="ignore"):
             return other._record(other._fit_plan(data), data)
 
-    def _training_data(self, X: Any, y: ArrayLike, groups: Any, sample_weight: Any) -> TrainingData:
+    def _training_data(
+        self, X: Any, y: ArrayLike, groups: Any = None, sample_weight: Any = None
+    ) -> TrainingData:
         """Validate the data, with the weights of the records if there are any."""
         data = self._validate(X, y, groups)
         return data if sample_weight is None else with_sample_weight(data, sample_weight)

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from dp_halfspace._memory import KEPT_BYTES, refuse_beyond_memory
+from dp_halfspace._memory import KEPT_BYTES, NUMBER_BYTES, refuse_beyond_memory
 from dp_halfspace._params import public_number
 from dp_halfspace._sklearn_compat import Interval, StrOptions
 from dp_halfspace.engine.features import Features, joint_features
@@ -53,8 +53,11 @@ if TYPE_CHECKING:
     from dp_halfspace.privacy.record import PrivacyRecord
 
 _MEGABYTE = 2**20
-# Number of bytes for each feature of a row in a block: in float32, in float64, and normalised.
-_FEATURE_BYTES = 40
+
+
+def _feature_bytes(n_components: int) -> int:
+    """Return the memory of the features of a row in a block, in both precisions, and of steps."""
+    return 5 * NUMBER_BYTES * n_components
 
 
 def _refuse_features(n_components: int, facts: PublicFacts) -> None:
@@ -62,7 +65,7 @@ def _refuse_features(n_components: int, facts: PublicFacts) -> None:
     facts.refuse_beyond_memory(n_components)
     n_rows = block_size(facts.n_privacy_units, n_components, is_sparse=False)
     refuse_beyond_memory(
-        _FEATURE_BYTES * n_rows * n_components,
+        _feature_bytes(n_components) * n_rows,
         f"a model of {n_components} features",
         "use fewer n_components",
     )
@@ -331,7 +334,7 @@ class PrivateKernelClassifier(DefaultStepsClassifier):
             self.n_components_, self.data_norm_ = self.n_features_in_, 1.0
 
     def _bytes_to_score_a_row(self) -> int:
-        return _FEATURE_BYTES * int(self.n_components_)
+        return _feature_bytes(self.n_components_)
 
     def _margins(self, X: Any) -> NDArray[np.float64]:
         """Multiply features of rows by the released coefficients."""

@@ -27,7 +27,7 @@ from dp_halfspace.engine.linear import plan_features
 from dp_halfspace.engine.moment import WIDEST
 from dp_halfspace.engine.plan import FitPlan, Fitted, PublicFacts
 from dp_halfspace.engine.probabilities import log_odds_of, log_probabilities_of, surety
-from dp_halfspace.engine.scales import CLIP, affordable_scales
+from dp_halfspace.engine.scales import CLIP, SCALES, affordable_scales
 from dp_halfspace.estimators._choose import plan_kernel_training
 from dp_halfspace.estimators._kernel_features import PURE_MOST, n_terms
 from dp_halfspace.estimators._rare_tables import (
@@ -61,10 +61,6 @@ from dp_halfspace.privacy.noise import DiscreteLaplaceNoise
 from dp_halfspace.privacy.randomness import public_generator
 from dp_halfspace.privacy.record import PrivacyRecord
 from dp_halfspace.projection.features import AdditiveMap
-
-# Number of bytes of encoded rows in chunks that are kept between passes, because encoding takes
-# longer than a step.
-_KEPT_ROWS = 2**28
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -219,7 +215,8 @@ class PrivateTableClassifier(PrivateClassifier):
             rows = replace(table.each(_encode_rows, encoding), sample=rows)
         classes = label_set(target, y) if self.classes is None else self.classes
         data = self._checked(rows, y, groups, classes=classes, allow_missing=True)
-        if table is not None and _bytes_of(data.X, encoding) <= _KEPT_ROWS:
+        # Encoding takes longer than a step.
+        if table is not None and _bytes_of(data.X, encoding) <= KEPT_FEATURES:
             data = replace(data, X=data.X.kept())
         return EncodedTable(**vars(data), encoding=encoding)
 
@@ -401,18 +398,16 @@ class PrivateTableClassifier(PrivateClassifier):
             problem, "noisy_gd", None, budget, feature_map=features.feature_map
         )
         given = features.feature_map, features.unit, problem.intercept
-        inner = KernelTraining(training, *given, memory=_KEPT_ROWS, parameters=stated)
-        return PureFit(scales, features, inner)
+        inner = KernelTraining(training, *given, memory=KEPT_FEATURES, parameters=stated)
+        first = () if scales is None else scales.events
+        events = (*first, *inner.events)
+        asks = (*[SCALES] * len(first), *["coefficients"] * len(inner.events))
+        return PureFit(scales, features, inner, events, asks, inner.public, inner.takes)
 
     def _options_of(self, data: EncodedTable) -> dict[str, Any]:
         """Return the parameters that the released model has in common with the table."""
-        return {
-            "epsilon": self.epsilon,
-            "delta": self.delta,
-            "classes": data.classes,
-            "class_weight": self.class_weight,
-            "random_state": self.random_state,
-        }
+        names = ("epsilon", "delta", "class_weight", "random_state")
+        return {"classes": data.classes, **{name: getattr(self, name) for name in names}}
 
     def _set_fitted(self, fitted: Fitted, data: TrainingData, record: PrivacyRecord) -> None:
         self._forget()

@@ -19,11 +19,12 @@ from sklearn.metrics import roc_auc_score
 
 from dp_halfspace._html import align_columns
 from dp_halfspace._memory import NUMBER_BYTES, by_blocks, refuse_beyond_memory
-from dp_halfspace._params import checked_size, require, resolved_delta
+from dp_halfspace._params import EPSILON_RANGE, checked_size, require, resolved_delta
 from dp_halfspace._repeated_fits import fits_not_counted
 from dp_halfspace._silence import IGNORED_WARNINGS
-from dp_halfspace.estimators._outlook import LARGEST_EPSILON, Outlook
+from dp_halfspace.estimators._outlook import Outlook
 from dp_halfspace.estimators.adaptive_margin import AdaptiveMarginClassifier
+from dp_halfspace.inspection.effect_displays import SIMULATED_ROWS
 from dp_halfspace.privacy.profiles import gdp_epsilon, gdp_mu
 from dp_halfspace.privacy.randomness import public_generator
 
@@ -33,16 +34,10 @@ from dp_halfspace.privacy.randomness import public_generator
 _FREEDOM = 5.0
 # Error of plans on public tables (docs/evidence/planning.md). It is part of every spread.
 _PLAN_ERROR = 0.01
-# An accuracy that is closer to the majority class determines no ranking: with a difference of 0,
-# the area on simulated tables varies by .15.
-_LEAST_GAIN = 0.02
-# Number of rows on which an accuracy is measured. It is also the largest number of simulated rows
-# for a fit, or the second number times that of columns if this is more; instead of simulating
-# further rows, the noise is reduced.
-_SIMULATED_ROWS = 4000
+# `SIMULATED_ROWS` is the number of rows on which an accuracy is measured. It is also the largest
+# number of simulated rows for a fit, or this number times that of columns if that is more; instead
+# of simulating further rows, the noise is reduced.
 _ROWS_PER_COLUMN = 40
-# Largest number of simulated columns.
-_MOST_SIMULATED_COLUMNS = 3000
 # Distances between the class means, in steps of one percent.
 _DISTANCES = np.exp(np.arange(-6.0, 8.0, 0.01))
 
@@ -136,7 +131,7 @@ def outlook(n_samples: int, n_features: int, epsilon: float = 1.0) -> Outlook:
     >>> here.is_poor, here.n_samples_wanted > 1000
     (True, True)
     """
-    if not 0.0 < epsilon <= LARGEST_EPSILON:
+    if not 0.0 < epsilon <= EPSILON_RANGE[1]:
         raise ValueError(f"epsilon must be positive and finite, got {epsilon!r}")
     sizes = checked_size("n_samples", n_samples), checked_size("n_features", n_features)
     return Outlook(*sizes, float(epsilon))
@@ -163,7 +158,7 @@ def plan_accuracy(
     n_samples : int
         Number of records of the fit that is planned.
     n_features, n_classes : int
-        Number of columns, at most 3000, and of labels.
+        Number of columns and of labels.
     epsilons : sequence of float, default=(0.3, 1.0, 3.0)
         Budgets, positive and finite.
     reference : float, default=0.85
@@ -217,7 +212,7 @@ def plan_accuracy(
     no privacy     0.850  assumed
     """
     budgets = [float(epsilon) for epsilon in epsilons]
-    if not budgets or not all(0.0 < epsilon <= LARGEST_EPSILON for epsilon in budgets):
+    if not budgets or not all(0.0 < epsilon <= EPSILON_RANGE[1] for epsilon in budgets):
         raise ValueError(f"epsilons must be positive and finite numbers, got {epsilons!r}")
     checked_size("n_repeats", n_repeats, least=2)  # to estimate a spread
     n_samples = checked_size("n_samples", n_samples)
@@ -241,19 +236,10 @@ def plan_accuracy(
         np.moveaxis(found, -1, 0).tolist()
         for found in (scores.mean(axis=0), np.hypot(scores.std(axis=0, ddof=1), _PLAN_ERROR))
     )
-    return AccuracyPlan(
-        tuple(budgets),
-        tuple(accuracy),
-        tuple(spread),
-        at,
-        None if reference_area is not None else float(reference),
-        n_samples,
-        int(n_features),
-        len(prior),
-        tuple(area),
-        tuple(area_spread),
-        reference_area,
-    )
+    stated, sizes = None if is_area else float(reference), (n_samples, int(n_features), len(prior))
+    about_accuracy = tuple(accuracy), tuple(spread), at, stated
+    about_area = tuple(area), tuple(area_spread), reference_area
+    return AccuracyPlan(tuple(budgets), *about_accuracy, *sizes, *about_area)
 
 
 # Rows and labels for training, and for scoring.
@@ -269,19 +255,20 @@ def _checked_prior(
 ) -> NDArray[np.float64]:
     """Return the shares of the classes; sizes and accuracies that are impossible are refused."""
     d, k = checked_size("n_features", n_features), checked_size("n_classes", n_classes)
-    if k < 2 or d > _MOST_SIMULATED_COLUMNS:
-        raise ValueError(
-            f"simulated tables have 2 classes or more and at most {_MOST_SIMULATED_COLUMNS} "
-            f"columns, got {k} and {d}"
-        )
-    n_rows = max(_SIMULATED_ROWS, _ROWS_PER_COLUMN * d) + _SIMULATED_ROWS
+    if k < 2:
+        raise ValueError(f"a simulated table has 2 classes or more, got {k}")
+    n_rows = max(SIMULATED_ROWS, _ROWS_PER_COLUMN * d) + SIMULATED_ROWS
     refuse_beyond_memory(
-        # Scores, their steps in blocks, and the inner products of the means of all pairs.
-        2.0 * NUMBER_BYTES * (n_rows + k) * k,
-        f"a simulated table of {k} classes",
-        "plan for fewer classes",
+        # Scores, their steps in blocks, and the inner products of the means of all pairs; rows,
+        # their steps, and those of a fit.
+        2.0 * NUMBER_BYTES * ((n_rows + k) * k + 2.0 * n_rows * d),
+        f"a simulated table of {d} columns and {k} classes",
+        "plan for fewer of them",
     )
     share = 1.0 / k if majority is None else float(majority)
+    # Within two errors of a plan, an accuracy determines no ranking: with a difference of 0, the
+    # area on simulated tables varies by .15.
+    least = 2.0 * _PLAN_ERROR
     if not 1.0 / k <= share < 1.0:
         raise ValueError(f"majority must be in [1/n_classes, 1), got {majority!r}")
     if reference_area is not None:
@@ -294,9 +281,9 @@ def _checked_prior(
             "reference must be above 1/n_classes, at least the majority, and at most 1, got "
             f"{reference!r}"
         )
-    elif majority is not None and reference - share < _LEAST_GAIN:
+    elif majority is not None and reference - share < least:
         raise ValueError(
-            f"reference={reference!r} is less than {_LEAST_GAIN:g} above majority={majority!r}, "
+            f"reference={reference!r} is less than {least:g} above majority={majority!r}, "
             "so it does not say how well the classes can be ranked: state reference_area instead"
         )
     return np.array([share, *np.full(k - 1, (1.0 - share) / (k - 1))])
@@ -313,14 +300,14 @@ def _simulate(
 ) -> _Table:
     """Draw a table on which the best linear scores have the accuracy, or area, that is the goal."""
     k = len(prior)
-    n = min(n_samples, max(_SIMULATED_ROWS, _ROWS_PER_COLUMN * d))
+    n = min(n_samples, max(SIMULATED_ROWS, _ROWS_PER_COLUMN * d))
     deviation = np.sqrt(1.0 / np.arange(1, d + 1))
     deviation *= math.sqrt(d) / np.linalg.norm(deviation)
     means = rng.normal(size=(d, k)) * deviation[:, None]
     if k == 2:
         means[:, 1] = -means[:, 0]
     means *= math.sqrt(k) / np.linalg.norm(means)
-    y = rng.choice(k, size=n + _SIMULATED_ROWS, p=prior)
+    y = rng.choice(k, size=n + SIMULATED_ROWS, p=prior)
     rows = rng.normal(size=(len(y), d))
     rows *= np.sqrt(_FREEDOM / rng.chisquare(_FREEDOM, size=(len(y), 1)))
     noise, inner = rows @ means, means.T @ means
@@ -358,7 +345,7 @@ def _score(  # noqa: PLR0917 - a fit, and what its noise is scaled by
         scaled = times * epsilon
         if delta > 0.0:
             scaled = gdp_epsilon(times * gdp_mu(epsilon, delta), delta)
-        epsilon = min(scaled, LARGEST_EPSILON)
+        epsilon = min(scaled, EPSILON_RANGE[1])
     classes = np.union1d(y, y_test)
     budget = {"epsilon": epsilon, "delta": delta, "classes": classes}
     seed = None if seeds is None else int(seeds.integers(2**31))

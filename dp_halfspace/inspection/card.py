@@ -363,7 +363,7 @@ def _curves(display: EffectsDisplay, model: Any) -> str:
             f"{_explained_note(display)}</p>"
         )
     flat = [column.name for column in display.columns if not column.is_effect]
-    rest = sorted((c for c in display.columns if c.is_effect), key=lambda c: -c.largest)
+    rest = sorted((c for c in display.columns if c.is_effect), key=lambda c: -c.importance)
     left_out = (
         " Not shown, because they cannot be told from noise or are zero: "
         f"{', '.join(map(printable, flat))}."

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from dp_halfspace._html import plain_label
+from dp_halfspace._rounding import EPS
 from dp_halfspace._silence import IGNORED_WARNINGS
 from dp_halfspace._sklearn_compat import column_names
 from dp_halfspace.data.schema import Column
@@ -26,10 +27,9 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-# Least step of the scores for the slopes of log odds.
-_SMALLEST_STEP = 1e-4
-# Number of simulated rows on which the sum of all effects is compared with the score.
-_SIMULATED = 4000
+# Number of simulated rows: those on which the sum of all effects is compared with the score, and
+# those of `accuracy_plan`.
+SIMULATED_ROWS = 4000
 # Points of a curve of one column.
 _CURVE_POINTS = 101
 # Half the width of a curve of a column whose range was not stated, in its released scale.
@@ -37,16 +37,16 @@ HALF_WIDTH = 2.5
 # Labels of a column of zeros and ones, and the relative error of the scale by which it is known.
 _FLAGS = ("0", "1")
 _FLAG_TOLERANCE = 0.15
-# Largest number of classes, and of categories of a column that are shown.
+# Largest number of classes, here and in a table whose label set is not stated, and of categories
+# of a column that are shown.
 MOST_SHOWN_CLASSES = 100
 MOST_SHOWN = 1000
 # Number of panels in one row of a picture.
 PANELS_IN_A_ROW = 3
-# Largest number of ticks of an axis of numbers or dates, and of labels of an axis of texts, which
-# are cut after so many letters.
+# Largest number of ticks of an axis of numbers or dates.
 _MOST_TICKS = 4
+# Largest number of labels of an axis of texts, and of letters of a label.
 _MOST_LABELS = 20
-_LETTERS_OF_LABEL = 17
 # Standard errors of the noise that a band covers on both sides.
 BAND = 2.0
 
@@ -83,11 +83,6 @@ class ColumnEffect:
     def importance(self) -> float:
         """Difference of the largest and the smallest effect, for the score where it is largest."""
         return float(np.ptp(self.effects, axis=0).max())
-
-    @property
-    def largest(self) -> float:
-        """Size of the largest effect."""
-        return float(np.abs(self.effects).max())
 
     @property
     def is_effect(self) -> bool:
@@ -247,7 +242,7 @@ class EffectsDisplay:
             figure = pyplot.figure(figsize=(12.0, 3.4 * rows + 0.8), layout="constrained")
         places = range(1, len(self.columns) + 1)
         axes = [figure.add_subplot(rows, PANELS_IN_A_ROW, place) for place in places]
-        highest = 1.05 * max(column.largest for column in self.columns)
+        highest = 1.05 * max(np.abs(column.effects).max() for column in self.columns)
         for axis, column in zip(axes, self.columns, strict=True):
             for k, label in enumerate(self.classes):
                 _draw_effect(axis, column, k, f"C{k}", plain_label(label))
@@ -333,9 +328,10 @@ def _deviations(model: Any, rows: NDArray[Any]) -> FloatArray | None:
     errors = np.sqrt(np.square(along) @ np.square(inner.coef_axis_std_error_).T)
     if not is_table:
         return np.asarray(errors)
-    # The slopes of log odds at the first row, over the size of the noise in each score.
+    # The slopes of log odds at the first row, over the size of the noise in each score, but not
+    # over less than the usual step of a central difference.
     middle = inner.decision_function(scaled[:1]).reshape(1, -1)
-    sizes = np.diag(np.maximum(np.sqrt(np.square(errors).mean(axis=0)), _SMALLEST_STEP))
+    sizes = np.diag(np.maximum(np.sqrt(np.square(errors).mean(axis=0)), np.cbrt(EPS)))
     ends = [
         model._odds_of(scores[:, 0] if len(sizes) == 1 else scores).reshape(len(sizes), -1)
         for scores in (middle + sizes, middle - sizes)
@@ -355,10 +351,10 @@ def _explained(
     independently and equally often. No data row is read, and no effect has to be interpolated.
     """
     rng = np.random.default_rng(0)
-    rows = np.repeat(empty, _SIMULATED, axis=0)
-    total = np.zeros((_SIMULATED, 1))
+    rows = np.repeat(empty, SIMULATED_ROWS, axis=0)
+    total = np.zeros((SIMULATED_ROWS, 1))
     for column, (place, shown, _) in zip(columns, grids, strict=True):
-        picked = rng.integers(len(shown), size=_SIMULATED)
+        picked = rng.integers(len(shown), size=SIMULATED_ROWS)
         rows[:, place] = [shown[k] for k in picked]
         total = total + column.effects[picked]
     scores = _scores(model, rows)
@@ -418,7 +414,7 @@ def _set_ticks(axis: Axes, column: ColumnEffect) -> None:
         axis.xaxis.set_major_formatter(untyped.ConciseDateFormatter(locator))
     elif column.labels:
         step = -(-len(column.labels) // _MOST_LABELS)
-        shown = [plain_label(label)[:_LETTERS_OF_LABEL] for label in column.labels[::step]]
+        shown = [plain_label(label)[:_MOST_LABELS] for label in column.labels[::step]]
         axis.set_xticks(column.values[::step], shown, rotation=90, fontsize="xx-small")
     else:
         axis.xaxis.set_major_locator(ticker.MaxNLocator(_MOST_TICKS))

@@ -85,22 +85,12 @@ def to_onnx(model: Any) -> Any:
     graph.apply("Gather", labels, codes, output="label")
     graph.apply("Cast", scores, output="scores", to=kinds.FLOAT)
 
-    kind = helper.np_dtype_to_tensor_dtype(labels.dtype)
-    n_columns, n_classes = len(parts.names), len(parts.coefficients)
-    made = helper.make_graph(
-        graph.nodes,
-        "dp_halfspace",
-        [helper.make_tensor_value_info("X", kinds.FLOAT, ["n_samples", n_columns])],
-        [
-            helper.make_tensor_value_info("label", kind, ["n_samples"]),
-            helper.make_tensor_value_info(
-                "scores",
-                kinds.FLOAT,
-                ["n_samples"] if is_binary else ["n_samples", n_classes],
-            ),
-        ],
-        graph.constants,
-    )
+    describe, kind = helper.make_tensor_value_info, helper.np_dtype_to_tensor_dtype(labels.dtype)
+    rows = ["n_samples"]
+    inputs = [describe("X", kinds.FLOAT, [*rows, len(parts.names)])]
+    shape = rows if is_binary else [*rows, len(parts.coefficients)]
+    outputs = [describe("label", kind, rows), describe("scores", kinds.FLOAT, shape)]
+    made = helper.make_graph(graph.nodes, "dp_halfspace", inputs, outputs, graph.constants)
     # Operators of this version allow axes of sums as inputs.
     opset = [helper.make_opsetid("", 17)]
     # The oldest format with these operators, which newer readers can read as well.

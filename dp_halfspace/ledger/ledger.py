@@ -16,16 +16,10 @@ from functools import partial
 from typing import Any, TypeAlias
 
 from dp_halfspace.exceptions import BudgetError
+from dp_halfspace.ledger import reports
 from dp_halfspace.ledger.advice import largest_epsilon
 from dp_halfspace.ledger.cap import Cap
 from dp_halfspace.ledger.entries import Balance, LedgerEntry, entry_of, known_facts, text_of
-from dp_halfspace.ledger.reports import (
-    describe_accepted,
-    describe_refusal,
-    describe_state,
-    largest_single,
-    summarise,
-)
 from dp_halfspace.ledger.store import (
     LostStore,
     Row,
@@ -271,7 +265,7 @@ class PrivacyLedger:
         if not fits:
             raise BudgetError(
                 f"this release exceeds the remaining budget of {self.dataset!r}. "
-                f"{describe_refusal(self._cap, balance, record)}"
+                f"{reports.describe_refusal(self._cap, balance, record)}"
                 f"{self._advice(balance, record.epsilon)}"
             )
         # The entry is durable. A handle that is interrupted before this step reads it like an
@@ -333,7 +327,7 @@ class PrivacyLedger:
         (3.0, 3.583)
         """
         at = self.delta if delta is None else check_delta(delta)
-        return largest_single(self._cap, self._current(), at)
+        return reports.largest_single(self._cap, self._current(), at)
 
     def remaining_for(self, release: Any, *data: Any, **options: Any) -> float:
         """Epsilon with which a fit to given data would be accepted now.
@@ -392,11 +386,11 @@ class PrivacyLedger:
         """Text for human readers: the guarantee, the spent and the remaining budget."""
         self.entries()  # which checks every entry again
         terms = {"dataset": self.dataset, "adjacency": self.adjacency}
-        return summarise(self._cap, self._current(), **terms)
+        return reports.summarise(self._cap, self._current(), **terms)
 
     def __repr__(self) -> str:
         try:
-            state = describe_state(self._cap, self._current())
+            state = reports.describe_state(self._cap, self._current())
             cap = f"cap epsilon={self.epsilon:g}, delta={self.delta:g}"
         except (BudgetError, ValueError) as error:
             return f"PrivacyLedger({self.handle!r}: not available, {error})"
@@ -470,7 +464,7 @@ class PrivacyLedger:
         left = largest_epsilon(partial(self._accepts, balance, self._plan), refused)
         if not left:
             return ". None of the smaller epsilons that were tried is accepted for it"
-        accepted = describe_accepted(self._cap, balance, self._plan(left))
+        accepted = reports.describe_accepted(self._cap, balance, self._plan(left))
         return f". The same release is accepted with {accepted}"
 
     @property

@@ -25,12 +25,8 @@ from dp_halfspace.rows.blocks import FloatArray
 Estimate = tuple[Any, Any, Any]
 
 # Deviations that a normal variable exceeds with 2 % on either side: an interval of 95 %, and one
-# more for what is approximate.
-_DEVIATIONS = float(ndtri(0.98))
-# Standard deviations that the noisy count of the records in no listed group must exceed.
-OUT_OF_NOISE = 3.0
-# Standard deviations that the noisy count of the records above a threshold must exceed.
-_SEEN = 2.0
+# more for what is approximate. A noisy count stands out of its noise by as many.
+DEVIATIONS = float(ndtri(0.98))
 # Steps of a bisection that finds an end to 1e-7.
 _HALVINGS = 24
 _SMALLEST_VARIANCE = np.finfo(np.float64).tiny
@@ -47,7 +43,7 @@ class Released:
     # Counts that were moved until their total is n: their errors add up to zero.
     adds_up: bool = False
     # Deviations on each side of an interval; an array has those of the lower and of the upper end.
-    limit: Any = _DEVIATIONS
+    limit: Any = DEVIATIONS
 
     def divided_by(self, unit: float) -> Released:
         """Return counts divided by the unit that they are multiples of."""
@@ -297,7 +293,7 @@ def average_precision(released: Released) -> Estimate:
     v, m = released.variance, released.counts.shape[-1]
     part = np.arange(1, m + 1) / m
     noise = np.sqrt(2.0 * m * v * part * (1.0 - part))
-    least = np.maximum(_SEEN * noise, 0.5)
+    least = np.maximum(DEVIATIONS * noise, 0.5)
     is_unseen = released.counts.sum(axis=-2).cumsum(axis=-1) < least
     is_hidden = np.logical_and.accumulate(is_unseen, axis=-1)
     first = is_hidden.sum(axis=-1, keepdims=True)

@@ -36,7 +36,7 @@ class Metric:
     has_cells : bool
         Whether scores are counted in cells, whose borders are public or released first.
     by_class : callable or None
-        The counts with one row for each class, if the release contains them: the share of the
+        Computes the counts with one row for each class, None if there are none: the share of the
         majority class follows from them.
     in_group : callable or None
         Computes a value and an interval from the noisy confusion matrix of one group of records.
@@ -51,7 +51,7 @@ class Metric:
     methods: tuple[str, ...] = ("predict",)
     is_binary: bool = False
     has_cells: bool = False
-    by_class: Callable[[intervals.Released], intervals.Released] | None = None
+    by_class: Callable[[intervals.Released], intervals.Released] | None = intervals.classes_by_rows
     in_group: Callable[[intervals.Released], intervals.Estimate] | None = None
     largest: float = 1.0
 
@@ -61,14 +61,8 @@ _TWO_CELLS = (2, math.sqrt(2.0))
 
 def _of_confusions(estimate: Callable[[intervals.Released], intervals.Estimate]) -> Metric:
     """Return a metric of two classes that is a function of the confusion matrix."""
-    return Metric(
-        _TWO_CELLS,
-        tallies.count_confusions,
-        estimate,
-        is_binary=True,
-        by_class=intervals.classes_by_rows,
-        in_group=estimate,
-    )
+    counts = tallies.count_confusions
+    return Metric(_TWO_CELLS, counts, estimate, is_binary=True, in_group=estimate)
 
 
 def _of_scores(estimate: Callable[[intervals.Released], intervals.Estimate]) -> Metric:
@@ -81,7 +75,6 @@ def _of_scores(estimate: Callable[[intervals.Released], intervals.Estimate]) -> 
         methods=("predict_proba", "decision_function"),
         is_binary=True,
         has_cells=True,
-        by_class=intervals.classes_by_rows,
     )
 
 
@@ -101,15 +94,10 @@ METRICS: dict[str, Metric] = {
         _TWO_CELLS,
         tallies.count_right_by_class,
         intervals.mean_recall,
-        by_class=intervals.classes_by_rows,
         in_group=intervals.mean_recall_in_table,
     ),
     "confusion_matrix": Metric(
-        _TWO_CELLS,
-        tallies.count_confusions,
-        intervals.counts_of_records,
-        by_class=intervals.classes_by_rows,
-        largest=math.inf,
+        _TWO_CELLS, tallies.count_confusions, intervals.counts_of_records, largest=math.inf
     ),
     "f1": _of_confusions(intervals.f1),
     "log_loss": Metric(
@@ -118,6 +106,7 @@ METRICS: dict[str, Metric] = {
         intervals.mean_log_loss,
         outcome=tallies.log_losses_of,
         methods=("predict_proba",),
+        by_class=None,
         largest=tallies.LARGEST_LOG_LOSS,
     ),
     "precision": _of_confusions(intervals.precision),

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
 
+from dp_halfspace._silence import result_or
 from dp_halfspace.data.people import People
 from dp_halfspace.rows.blocks import FloatArray
 
@@ -28,9 +30,16 @@ RIGHT = 4
 # distribution are 1.35 standard deviations apart.
 HALF_LOG_ODDS = expit(np.linspace(-8.0, 8.0, 33))
 _WIDTHS = np.sinh(np.linspace(-4.2, 4.2, 33)) / 1.35
+
+
+def signed_sizes(low: int, high: int, per_octave: int) -> FloatArray:
+    """Return zero, and both signs of sizes from 2^low to 2^high, so many for a factor of two."""
+    sizes = 2.0 ** (np.arange(low * per_octave, high * per_octave + 1) / per_octave)
+    return np.concatenate([-sizes[::-1], [0.0], sizes])
+
+
 # Candidates for the quartiles of such scores.
-_PLACE_SIZES = 2.0 ** (np.arange(-24 * 128, 32 * 128 + 1) / 128.0)
-PLACES = np.concatenate([-_PLACE_SIZES[::-1], [0.0], _PLACE_SIZES])
+PLACES = signed_sizes(-24, 32, 128)
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +80,7 @@ def places(counts: NDArray[np.float64], n: int) -> NDArray[np.float64]:
 
 def cells_between(ends: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return borders of cells for scores whose quartiles were released, in any order."""
-    width = np.ptp(ends) + 2.0**-8 * np.abs(ends).max() + _PLACE_SIZES[0]
+    width = np.ptp(ends) + 2.0**-8 * np.abs(ends).max() + PLACES[PLACES > 0.0].min()
     borders: NDArray[np.float64] = ends.mean() + width * _WIDTHS
     return borders
 
@@ -152,15 +161,10 @@ def _coded_labels(
     record.
     """
     positions = {label: code for code, label in enumerate(classes.tolist())}
-    found = np.array([_position(label, positions) for label in labels.tolist()], dtype=np.intp)
+    # Some labels cannot be looked up.
+    places = [result_or(-1, partial(positions.get, label, -1)) for label in labels.tolist()]
+    found = np.array(places, dtype=np.intp)
     return np.where(found >= 0, found, (codes + 1) % len(classes))
-
-
-def _position(label: Any, positions: dict[Any, int]) -> int:
-    """Return the position of a label, or -1 if it is not a class."""
-    with suppress(TypeError, ValueError):  # it cannot be looked up
-        return positions.get(label, -1)
-    return -1
 
 
 def count_right_beside_classes(

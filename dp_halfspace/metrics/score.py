@@ -18,24 +18,10 @@ from dp_halfspace._memory import NUMBER_BYTES, OutOfMemory, refuse_beyond_memory
 from dp_halfspace._params import check_values, resolved_delta
 from dp_halfspace._suggestion import did_you_mean
 from dp_halfspace.data.chunks import Chunks, sum_over_chunks
+from dp_halfspace.metrics import _intervals as intervals
+from dp_halfspace.metrics import _tallies as tallies
 from dp_halfspace.metrics._held_out import HeldOut, group_codes, held_out, known_classes
-from dp_halfspace.metrics._intervals import (
-    OUT_OF_NOISE,
-    Estimate,
-    Released,
-    majority_share,
-    within_range,
-)
 from dp_halfspace.metrics._table import ALIASES, METRICS, Metric
-from dp_halfspace.metrics._tallies import (
-    PLACES,
-    Cells,
-    between_places,
-    cells_between,
-    count_confusions_of_groups,
-    places,
-    score_borders,
-)
 from dp_halfspace.privacy import accounting
 from dp_halfspace.privacy.budget import Budget
 from dp_halfspace.privacy.events import Event, Gaussian, number_to_json
@@ -52,10 +38,9 @@ from dp_halfspace.privacy.profiles import gdp_mu
 from dp_halfspace.privacy.randomness import noise_kind, noise_source
 from dp_halfspace.privacy.record import PrivacyRecord
 
-# Share of epsilon for one quartile of scores of unknown scale, times n epsilon.
+# Share of epsilon for one quartile of scores of unknown scale, times n epsilon. The error of its
+# rank is then about 1 % of n, whatever n is.
 _PLACE = 150.0
-# Smallest value of this share.
-_LEAST_PLACE_SHARE = 0.04
 # If the share would exceed this, the quartiles are assumed to be -1 and 1.
 _LARGEST_PLACE_SHARE = 0.25
 
@@ -75,7 +60,7 @@ class PrivateScore:
         for ``"roc_auc"`` and ``"average_precision"`` that of scores rounded to the thresholds.
         For a confusion matrix two arrays, with a separate interval of every entry, for n fresh
         records; for groups, of every group, and [0, 1] for the group ``"other"`` if its noisy size
-        is at most three standard deviations, so that it may have no records.
+        is at most about two standard deviations, so that it may have no records.
     privacy_ : PrivacyRecord
         The guarantee of the release, for all metrics of one call together.
     classes : ndarray of shape (n_classes,)
@@ -246,8 +231,8 @@ def private_score(
         ``"log_loss"`` (natural logarithms; the loss of a record is clipped at 5), ``"roc_auc"`` or
         ``"auc"`` (two classes; scores are rounded to multiples of 0.5 in log-odds or, if there are
         no probabilities, to steps of at least a third of the width of their distribution, by two
-        quartiles, each of which takes an epsilon of ``150/n``, at least 4 % of the budget; if that
-        is more than 25 %, the quartiles are taken to be -1 and 1), and for two classes, the second
+        quartiles, each of which takes an epsilon of ``150/n``; if that is more than 25 % of the
+        budget, the quartiles are taken to be -1 and 1), and for two classes, the second
         of the sorted ones being positive, ``"recall"``, ``"precision"``, ``"f1"`` and
         ``"average_precision"``. The metrics of a list have equal shares of the budget, of mu^2 or,
         if `delta` is 0, of `epsilon`. Metrics that are functions of one table (the confusion
@@ -338,7 +323,8 @@ def private_score(
         if by is not None or _TABLE_OF_GROUPS in metrics:
             n_counts = data.n_groups * len(data.classes) ** 2
             refuse_beyond_memory(
-                _COPIES * NUMBER_BYTES * n_counts,
+                # With its noise, and with its intervals.
+                10 * NUMBER_BYTES * n_counts,
                 f"a table of {n_counts} noisy counts, of all pairs of classes,",
                 "choose another metric, or fewer groups",
             )
@@ -373,7 +359,7 @@ def private_score(
         values = [data.outcomes(METRICS[job.names[0]].outcome, model) for job in jobs]
         account = opened_ledger(ledger, "private_score", lambda epsilon: plan(epsilon)[1])
         permit = authorise(record, noise_source(random_state), account)
-        releases: dict[str, Released] = {}
+        releases: dict[str, intervals.Released] = {}
         for job, each in zip(jobs, values, strict=True):
             releases |= dict.fromkeys(job.names, job.run(data, each, permit))
         if by is not None:
@@ -391,8 +377,6 @@ def private_score(
 _TABLE_OF_GROUPS = "confusion_matrix"
 # Name of the group of all records with a value outside the public list.
 _OTHER = "other"
-# Number of arrays of the size of a table of counts: with its noise, and with its intervals.
-_COPIES = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -409,7 +393,7 @@ class _Job:
         """Everything that is released."""
         return (*(() if self.place is None else 2 * (self.place.event,)), self.noise.event)
 
-    def run(self, data: HeldOut, values: Any, permit: Permit) -> Released:
+    def run(self, data: HeldOut, values: Any, permit: Permit) -> intervals.Released:
         """Count and add the noise; return what was released.
 
         Notes
@@ -424,15 +408,15 @@ class _Job:
         """
         metric, borders = METRICS[self.names[0]], self.borders
         if metric.has_cells and borders is None:
-            borders = cells_between(self._quartiles(values, data, permit))
-        cells = Cells(len(data.classes), borders, data.people, data.n_groups)
+            borders = tallies.cells_between(self._quartiles(values, data, permit))
+        cells = tallies.Cells(len(data.classes), borders, data.people, data.n_groups)
         if data.group is None:
             exact = sum_over_chunks(metric.tally, values, data.codes, cells)
         else:
-            exact = count_confusions_of_groups(values, data.codes, data.group, cells)
+            exact = tallies.count_confusions_of_groups(values, data.codes, data.group, cells)
         counts = permit.release(exact, self.noise)
         is_laplace = isinstance(self.noise, DiscreteLaplaceNoise)
-        return Released(counts, data.n, noise_deviation(self.noise) ** 2, is_laplace)
+        return intervals.Released(counts, data.n, noise_deviation(self.noise) ** 2, is_laplace)
 
     def _quartiles(self, values: Any, data: HeldOut, permit: Permit) -> NDArray[np.float64]:
         """Release the quartiles of the scores.
@@ -448,15 +432,17 @@ class _Job:
         """
         if self.place is None:
             return np.array([-1.0, 1.0])
-        distances = places(sum_over_chunks(between_places, values, data.people), data.n)
+        distances = tallies.places(
+            sum_over_chunks(tallies.between_places, values, data.people), data.n
+        )
         chosen = [permit.choose(each, self.place) for each in distances]
-        found: NDArray[np.float64] = PLACES[chosen]
+        found: NDArray[np.float64] = tallies.PLACES[chosen]
         return found
 
 
 def _score(
     name: str,
-    released: Released,
+    released: intervals.Released,
     record: PrivacyRecord,
     classes: NDArray[Any],
     groups: tuple[Any, ...] | None,
@@ -465,19 +451,19 @@ def _score(
     metric = METRICS[name]
     if groups is None:
         largest = metric.largest if math.isfinite(metric.largest) else float(released.n)
-        value, low, high = _plain(within_range(metric.estimate(released), largest))
-        majority = metric.by_class and _plain(majority_share(metric.by_class(released)))
+        value, low, high = _plain(intervals.within_range(metric.estimate(released), largest))
+        majority = metric.by_class and _plain(intervals.majority_share(metric.by_class(released)))
         return PrivateScore(name, value, (low, high), record, classes, majority)
     assert metric.in_group is not None, "checked before anything was charged"
-    value, low, high = within_range(metric.in_group(released))
+    value, low, high = intervals.within_range(metric.in_group(released))
     # The group of values that are not listed is often empty, and then has no score.
     others = released.counts[-1]
-    if others.sum() <= OUT_OF_NOISE * math.sqrt(others.size * released.variance):
+    if others.sum() <= intervals.DEVIATIONS * math.sqrt(others.size * released.variance):
         low[-1], high[-1] = 0.0, 1.0
     return PrivateScore(name, value, (low, high), record, classes, None, groups, released.counts)
 
 
-def _plain(estimate: Estimate) -> Estimate:
+def _plain(estimate: intervals.Estimate) -> intervals.Estimate:
     """Return single numbers as floats."""
     value, low, high = (part if np.ndim(part) else float(part) for part in estimate)
     return value, low, high
@@ -511,11 +497,11 @@ def _jobs(
         # Metrics of the same counts of the same outcomes are decided by one release.
         tables.setdefault((METRICS[name].tally, METRICS[name].outcome), []).append(name)
     firsts = [METRICS[names[0]] for names in tables.values()]
-    borders = [score_borders(model) if m.has_cells else None for m in firsts]
+    borders = [tallies.score_borders(model) if m.has_cells else None for m in firsts]
     learns = [m.has_cells and b is None for m, b in zip(firsts, borders, strict=True)]
     part = Budget.of(epsilon, 0.0).equal_parts(len(firsts))
     place: ExponentialChoice | NoNoise | None = None
-    share = max(_PLACE / (n * part.epsilon), _LEAST_PLACE_SHARE)
+    share = _PLACE / (n * part.epsilon)
     if any(learns) and math.isinf(epsilon):
         place = NoNoise()
     elif any(learns) and share <= _LARGEST_PLACE_SHARE:

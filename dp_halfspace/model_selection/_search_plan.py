@@ -14,6 +14,7 @@ from typing import TypeAlias
 from dp_halfspace._params import EPSILON_RANGE
 from dp_halfspace._rounding import FAR_UP, UP, WIDE_DOWN
 from dp_halfspace.exceptions import BudgetError
+from dp_halfspace.papers.margin_selection import SCORE_SHARES, STOPPING_SHAPE
 from dp_halfspace.privacy import accounting
 from dp_halfspace.privacy.events import Event, Gaussian, Pure, single_runs
 from dp_halfspace.privacy.mechanisms import (
@@ -40,21 +41,10 @@ SEARCH_SELECTIONS = ("auto", "random_stopping", "exponential", "gaussian")
 # Fraction of epsilon for one exponential mechanism, which costs three percent of mu, and the
 # largest one for a noisy score of a pure DP run.
 _CHOICE_SHARE = 0.1
-# Largest fraction of mu^2 for a noisy score of one run, and for noise on all scores; for these one
-# half is published.
-_RUN_SCORE_SHARE = 0.2
-_SCORES_SHARE = 0.5
 # The noise of a score need not be smaller than this fraction of the records.
 _PRECISION = 5e-4
-# Shape of the distribution of the number of runs. A pure DP run costs 2 + shape times its epsilon.
-_GAUSSIAN_SHAPE = 2.0
-_PURE_SHAPE = 1.0
-# Smallest fraction of the budget of a Gaussian run that is tried, and the relative accuracy of the
-# search for the largest one.
-_LEAST_RUN_SHARE = 0.1
+# Relative accuracy of the search for the largest budget of a candidate.
 _SHARE_TOLERANCE = 6e-4
-# Up to this number of candidates one exponential mechanism is better; with pure DP one fewer.
-_FEW_CANDIDATES = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,14 +99,15 @@ def plan_search(
     search = _Search(candidates, n_samples, epsilon, delta)
     if selection == "gaussian":
         return search.noisy_scores()
-    few = _FEW_CANDIDATES - (delta == 0)
-    if selection == "exponential" or (selection == "auto" and len(candidates) <= few):
+    # A pure DP run costs 2 + shape times its epsilon, least where their number is geometric. For so
+    # few candidates, all of them are trained at about the same cost.
+    shape = 1.0 if delta == 0 else STOPPING_SHAPE
+    if selection == "exponential" or (selection == "auto" and len(candidates) <= 2.0 + shape):
         return search.exponential()
-    shape = _PURE_SHAPE if delta == 0 else _GAUSSIAN_SHAPE
     distribution = run_count_distribution(len(candidates), miss, eta=shape)
     if delta == 0:
         return search.pure(distribution)
-    plan = search.gaussian(distribution) if search.is_gaussian() else None
+    plan = search.gaussian(distribution)
     if plan is None and selection == "auto":
         return search.exponential()
     if plan is None:
@@ -141,23 +132,20 @@ class _Search:
         """Return the records of all candidates, each with the same budget."""
         return [candidate(epsilon) for candidate in self.candidates]
 
-    def is_gaussian(self) -> bool:
-        """Return whether all candidates make Gaussian releases with the whole budget."""
-        return all(_gaussian_cost(each.events) is not None for each in self.records(self.epsilon))
-
     def run_mu(self, distribution: RunCountDistribution) -> tuple[float, float]:
         """Return the mu of the training of a run, and that of its score.
 
         The noise of a score need not be smaller than a fraction of the records.
         """
         mu = calibrate_random_stopping(distribution, self.epsilon, self.delta)
-        mu_score = min(math.sqrt(_RUN_SCORE_SHARE) * mu, 1.0 / (_PRECISION * self.n_samples))
+        share = SCORE_SHARES["random_stopping"]
+        mu_score = min(math.sqrt(share) * mu, 1.0 / (_PRECISION * self.n_samples))
         return math.sqrt(mu * mu - mu_score * mu_score) * WIDE_DOWN, mu_score
 
     def gaussian(self, distribution: RunCountDistribution) -> SearchPlan | None:
         """Plan random stopping for Gaussian runs, by the cost of the costliest run.
 
-        None if a run makes other releases, which it may with its smaller budget.
+        None if a run makes other releases.
         """
         mu_train, mu_score = self.run_mu(distribution)
         each, worst = run_epsilon(mu_train, self.delta), 0.0
@@ -171,7 +159,7 @@ class _Search:
 
     def pure(self, distribution: RunCountDistribution) -> SearchPlan:
         """Plan random stopping for pure DP runs."""
-        run = self.epsilon / (2.0 + _PURE_SHAPE) * WIDE_DOWN
+        run = self.epsilon / (2.0 + distribution.eta) * WIDE_DOWN
         score = min(_CHOICE_SHARE * run, 1.0 / (_PRECISION * self.n_samples))
         each = run - score
         for record in self.records(each):
@@ -193,7 +181,7 @@ class _Search:
         # One record changes each of the scores.
         sensitivity = scores_sensitivity(self.n_samples, len(self.candidates))
         precise = sensitivity / (_PRECISION * self.n_samples)
-        mu = math.sqrt(_SCORES_SHARE) * gdp_mu(self.epsilon, self.delta)
+        mu = math.sqrt(SCORE_SHARES["gaussian"]) * gdp_mu(self.epsilon, self.delta)
         return self._beside(GaussianNoise(sensitivity, min(mu, precise)))
 
     def exponential(self) -> SearchPlan:
@@ -212,13 +200,14 @@ class _Search:
 
     def _largest_epsilon(self, choice: ExponentialChoice | GaussianNoise) -> float:
         """Find approximately the largest epsilon of each candidate that the budget allows."""
-        # Gaussian candidates would get this fraction of mu, and others a little less.
+        # Gaussian candidates would get this fraction of mu, and others less; half of a K-th of mu
+        # fits however their costs add up.
         equal, whole = 1.0 / math.sqrt(len(self.candidates)), gdp_mu(self.epsilon, self.delta)
 
         def each(share: float) -> float:
             return run_epsilon(share * whole, self.delta)
 
-        least = _LEAST_RUN_SHARE * equal
+        least = 0.5 / len(self.candidates)
         each(least)  # a budget close to zero is refused by a separate message
         try:
             share = accounting.calibrate(

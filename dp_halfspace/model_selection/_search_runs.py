@@ -174,13 +174,8 @@ def check_workers(model: Any, X: Any, y: ArrayLike, scoring: Scoring, n_jobs: in
     Whatever joblib refuses, such as a number of jobs or an object that cannot be pickled, is
     refused here, before anything is charged.
     """
-    trial = delayed(_receive)(model, X, y, scoring)
+    trial = delayed(id)((model, X, y, scoring))
     call_silently(lambda: list(_pool(n_jobs)([trial])), _NO_WORKER.format(n_jobs))
-
-
-def _receive(*arguments: Any) -> None:
-    """Do nothing, in a worker."""
-    del arguments
 
 
 def run_candidates(

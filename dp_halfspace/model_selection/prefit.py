@@ -26,25 +26,9 @@ from dp_halfspace._params import fit_context
 from dp_halfspace._sklearn_compat import HasMethods, Interval, StrOptions
 from dp_halfspace.data.chunks import sum_over_chunks
 from dp_halfspace.exceptions import warn_caller
+from dp_halfspace.metrics import _tallies as tallies
 from dp_halfspace.metrics._held_out import HeldOut, held_out
-from dp_halfspace.metrics._tallies import (
-    Cells,
-    chances_of_truth,
-    count_scores,
-    probabilities_of_all,
-    scores_of,
-)
-from dp_halfspace.model_selection._crossing import (
-    AMPLE,
-    COUNT_GRID,
-    candidates,
-    chosen_places,
-    crossing_utilities,
-    excess_of,
-    most_and_variance,
-    rounded_up,
-    safe_target,
-)
+from dp_halfspace.model_selection import _crossing as crossing
 from dp_halfspace.model_selection._wrapping import WrappingClassifier
 from dp_halfspace.privacy.budget import Budget
 from dp_halfspace.privacy.events import Event
@@ -114,7 +98,9 @@ class PrefitClassifier(WrappingClassifier, ABC):
         -----
         **Privacy.** The record of `plan` is charged to the ledger before any noise is drawn.
         """
-        data, plan, record = self._plan_fit(X, y, groups)
+        data = self._training_data(X, y, groups)
+        plan = self._plan_release(data)
+        record = self._record(plan, data)
         warn_of_calls_around(record)
         warn_of_weak_budget(record)
         self._warn_of_plan(plan, data)
@@ -159,21 +145,12 @@ class PrefitClassifier(WrappingClassifier, ABC):
         -----
         **Privacy.** A function of public quantities, so calling it uses no budget.
         """
-        return self._plan_fit(X, y, groups)[2]
+        return self._plans(X, y, groups)(self.epsilon)
 
-    def _plan_fit(self, X: Any, y: ArrayLike, groups: Any) -> tuple[HeldOut, Any, PrivacyRecord]:
-        """Validate the records and fix every public number of a fit."""
+    def _training_data(self, X: Any, y: ArrayLike, groups: Any = None) -> HeldOut:
+        """Validate the model and the records."""
         self._check_model()
-        data = held_out(self.estimator, X, y, groups)
-        plan = self._plan_release(data)
-        return data, plan, self._record(plan, data)
-
-    @fit_context
-    def _plans(
-        self, X: Any, y: ArrayLike, *, groups: Any = None
-    ) -> Callable[[float], PrivacyRecord]:
-        """Return the record of `plan` as a function of epsilon; the data are validated once."""
-        return partial(self._record_with, self._plan_fit(X, y, groups)[0])
+        return held_out(self.estimator, X, y, groups)
 
     def _record_with(self, data: HeldOut, epsilon: float) -> PrivacyRecord:
         """Return the record of a fit with another epsilon."""
@@ -224,7 +201,7 @@ def slack_for_failure(n_candidates: int, rate: float, beta: float) -> float:
     """
     if math.isinf(rate):
         return 0.0
-    return rounded_up(math.log(max(n_candidates - 1, 1) / beta) / rate)
+    return crossing.rounded_up(math.log(max(n_candidates - 1, 1) / beta) / rate)
 
 
 @dataclass(frozen=True, slots=True)
@@ -247,7 +224,7 @@ class MeanSlack:
     @property
     def step(self) -> float:
         """Loss of utility of a candidate relative to the next one: a weight of about .9."""
-        return 0.0 if math.isinf(self.rate) else rounded_up(_UTILITY_STEP / self.rate)
+        return 0.0 if math.isinf(self.rate) else crossing.rounded_up(_UTILITY_STEP / self.rate)
 
     @property
     def odds(self) -> float:
@@ -260,12 +237,12 @@ class MeanSlack:
         if math.isinf(self.rate):
             return 0.0
         if self.rate > _LARGEST_RATE_OF_TWO:
-            return rounded_up(math.log1p(self.odds) / self.rate)
+            return crossing.rounded_up(math.log1p(self.odds) / self.rate)
         # A record that is left out changes the weights of others by at most this factor.
         moved = math.exp(self.rate)
         meeting = math.exp(self.rate * self.step) + 1.0 / moved
         odds = self.odds / (meeting * math.e * moved)
-        return rounded_up(moved * float(lambertw(odds).real) / self.rate)
+        return crossing.rounded_up(moved * float(lambertw(odds).real) / self.rate)
 
     @property
     def least_missed(self) -> float:
@@ -279,14 +256,13 @@ class MeanSlack:
         """
         if math.isinf(self.rate):
             return 0.0
-        return rounded_up(max(math.log(self.odds / beta), 0.0) / (2.0 * self.rate))
+        return crossing.rounded_up(max(math.log(self.odds / beta), 0.0) / (2.0 * self.rate))
 
 
 # Public candidates: multiples of an eighth in log-odds for probabilities; for scores of unknown
 # scale zero, and sizes that grow by the sixteenth root of two.
 _LOG_ODDS = expit(np.linspace(-8.0, 8.0, 129))
-_SCORE_SIZES = 2.0 ** (np.arange(-12 * 16, 24 * 16 + 1) / 16.0)
-_PLACES = np.concatenate([-_SCORE_SIZES[::-1], [0.0], _SCORE_SIZES])
+_PLACES = tallies.signed_sizes(-12, 24, 16)
 # Share of epsilon for the number of positives; one standard deviation of its noise is added to the
 # released number.
 _COUNT_SHARE = 0.05
@@ -319,7 +295,7 @@ class _Threshold:
     @property
     def thresholds(self) -> NDArray[np.float64]:
         """The candidates, preferred ones first."""
-        return candidates(self.target, self.borders)
+        return crossing.candidates(self.target, self.borders)
 
     @property
     def takes(self) -> float:
@@ -328,8 +304,8 @@ class _Threshold:
         The excess of a candidate over the target is at most ``1 - value`` for each positive
         record, or ``value`` for each negative one, and the slack is subtracted from it.
         """
-        most, _ = most_and_variance(self.target, self.value)
-        return self.slack / max(most, 1.0 / COUNT_GRID)
+        most, _ = crossing.most_and_variance(self.target, self.value)
+        return self.slack / max(most, 1.0 / crossing.COUNT_GRID)
 
     def slack_for(self, count: float | None, n: int) -> float:
         """Return the slack by which the target is raised, from public numbers and the noisy count.
@@ -342,9 +318,9 @@ class _Threshold:
         if self.count is not None:
             noise = self.count.deviation if isinstance(self.count, DiscreteLaplaceNoise) else 0.0
             counted = min(max((count or 0.0) + noise, 1.0), counted)
-        spread = most_and_variance(self.target, self.value)[1] * counted
+        spread = crossing.most_and_variance(self.target, self.value)[1] * counted
         usual = math.sqrt(spread + self.variance)
-        return max(self.slack, rounded_up(self.deviations * usual))
+        return max(self.slack, crossing.rounded_up(self.deviations * usual))
 
 
 @dataclass(eq=False, repr=False)
@@ -462,7 +438,7 @@ class PrivateThresholdClassifier(PrefitClassifier):
     @property
     def _outcome(self) -> Callable[..., NDArray[np.float64]]:
         """The model output that is used for a record: the score of the positive class."""
-        return scores_of
+        return tallies.scores_of
 
     def _plan_release(self, data: HeldOut) -> _Threshold:
         """Fix the candidates, the noise and the slacks: all of it is public."""
@@ -484,7 +460,7 @@ class PrivateThresholdClassifier(PrefitClassifier):
         slack = slack_for_failure(len(borders) + 2, rate, miss)
         # That of the excess of the chosen candidate, if there is a candidate at every rank.
         variance = 2.0 / rate**2
-        value = safe_target(target, float(self.value))
+        value = crossing.safe_target(target, float(self.value))
         return _Threshold(
             target, value, borders, count, choice, slack, variance, -float(ndtri(miss))
         )
@@ -502,20 +478,20 @@ class PrivateThresholdClassifier(PrefitClassifier):
         - Sensitivity: 1 of each.
         - Proof: ``docs/proofs/operating_points.md``, sections 1 and 2.
         """
-        cells = Cells(2, plan.borders, data.people, largest=COUNT_GRID)
-        table = sum_over_chunks(count_scores, values, data.codes, cells)
+        cells = tallies.Cells(2, plan.borders, data.people, largest=crossing.COUNT_GRID)
+        table = sum_over_chunks(tallies.count_scores, values, data.codes, cells)
         # From the highest score down; first no record, last all records.
         above = np.column_stack([np.zeros(2), np.cumsum(table[:, ::-1], axis=1)])
         negative, positive = above
         count = None
         if plan.count is not None:
             count = float(permit.release(np.floor(positive[-1:]), plan.count)[0])
-        excess = excess_of(plan.target, plan.value, positive, negative)
+        excess = crossing.excess_of(plan.target, plan.value, positive, negative)
         excess -= plan.slack_for(count, data.n)
         # The last candidate meets every target: no record, or every record, is positive.
         excess[-1] = data.n
-        released = permit.release(crossing_utilities(excess), plan.choice)
-        place = int(chosen_places(released, plan.choice)[0])
+        released = permit.release(crossing.crossing_utilities(excess), plan.choice)
+        place = int(crossing.chosen_places(released, plan.choice)[0])
         self.threshold_ = float(plan.thresholds[place])
         self.n_positive_ = count
 
@@ -529,7 +505,7 @@ class PrivateThresholdClassifier(PrefitClassifier):
         verb, count = "is" if math.isinf(self.threshold_) else "may be", self.n_positive_
         if data.n <= plan.takes:
             return
-        if count is not None and count <= AMPLE * plan.takes:
+        if count is not None and count <= crossing.AMPLE * plan.takes:
             there = f"by a noisy count there are {max(count, 0.0):.0f}"
             self._warn(plan, data.unit, there, verb)
         elif verb == "is":
@@ -541,9 +517,10 @@ class PrivateThresholdClassifier(PrefitClassifier):
         name = "false positive rate" if plan.target == "fpr" else plan.target
         # What the candidate that meets every target predicts.
         who = "every" if plan.target == "recall" else "no"
+        ample = crossing.AMPLE * plan.takes
         warn_caller(
             f"a {name} of {self.value:g} at epsilon={self.epsilon:g} takes more than "
-            f"{plan.takes:.0f} {kind}, better {AMPLE * plan.takes:.0f}, and {there}: {who} record "
+            f"{plan.takes:.0f} {kind}, better {ample:.0f}, and {there}: {who} record "
             f"{verb} predicted positive, which says nothing. More records, a larger epsilon or an "
             "easier target leave room for a threshold"
         )
@@ -562,7 +539,7 @@ class PrivateThresholdClassifier(PrefitClassifier):
         """
         check_is_fitted(self)
         codes = np.zeros(n_rows(X), dtype=np.intp)
-        is_positive = scores_of(self.estimator, X, codes, self.classes_) >= self.threshold_
+        is_positive = tallies.scores_of(self.estimator, X, codes, self.classes_) >= self.threshold_
         return self.classes_[is_positive.astype(np.intp)]
 
 
@@ -681,16 +658,16 @@ class PrivateConformalClassifier(PrefitClassifier):
     @property
     def _outcome(self) -> Callable[..., NDArray[np.float64]]:
         """The model output that is used for a record: the probability of its class."""
-        return chances_of_truth
+        return tallies.chances_of_truth
 
     def _plan_release(self, data: HeldOut) -> _SetSize:
         """Fix the noise and the slacks: all of it is public."""
-        epsilon, share = float(self.epsilon), rounded_up(float(self.coverage))
+        epsilon, share = float(self.epsilon), crossing.rounded_up(float(self.coverage))
         # A record moves each utility by at most one: `docs/proofs/operating_points.md`, section 3.
         choice = NoNoise() if math.isinf(epsilon) else ExponentialChoice(1.0, epsilon)
         rule = MeanSlack(epsilon / 2.0)
         # With fewer records than this, sets contain all classes.
-        few = rounded_up(share * rule.least_missed / (1.0 - share))
+        few = crossing.rounded_up(share * rule.least_missed / (1.0 - share))
         lacking = rule.for_failure(1.0 - share)
         return _SetSize(choice, share, rule.mean, rule.step, few, lacking)
 
@@ -707,8 +684,10 @@ class PrivateConformalClassifier(PrefitClassifier):
         - Proof: ``docs/proofs/operating_points.md``, sections 1 and 3.
         """
         borders = _LOG_ODDS_OF_SETS
-        cells = Cells(len(data.classes), borders, data.people, largest=16 * COUNT_GRID)
-        table = sum_over_chunks(count_scores, values, data.codes, cells).sum(axis=0)
+        cells = tallies.Cells(
+            len(data.classes), borders, data.people, largest=16 * crossing.COUNT_GRID
+        )
+        table = sum_over_chunks(tallies.count_scores, values, data.codes, cells).sum(axis=0)
         # From the highest probability, the smallest sets, down to all classes.
         inside = np.cumsum(table[::-1])
         wanted = plan.coverage * (inside[-1] + 1.0)
@@ -717,8 +696,8 @@ class PrivateConformalClassifier(PrefitClassifier):
         # than the deficit of any other.
         excess[-1] = 2.0 * (data.n + 1.0 + plan.few + plan.lacking)
         steps = np.arange(len(excess) - 1.0, -1.0, -1.0)
-        utilities = crossing_utilities(excess) - plan.step * steps
-        (place,) = chosen_places(permit.release(utilities, plan.choice), plan.choice)
+        utilities = crossing.crossing_utilities(excess) - plan.step * steps
+        (place,) = crossing.chosen_places(permit.release(utilities, plan.choice), plan.choice)
         self.threshold_ = float(np.append(borders[::-1], 0.0)[place])
 
     def _warn_of_plan(self, plan: _SetSize, data: HeldOut) -> None:
@@ -751,6 +730,6 @@ class PrivateConformalClassifier(PrefitClassifier):
         check_is_fitted(self)
         codes = np.zeros(n_rows(X), dtype=np.intp)
         with shortages_dropped():
-            probabilities = probabilities_of_all(self.estimator, X, codes, self.classes_)
+            probabilities = tallies.probabilities_of_all(self.estimator, X, codes, self.classes_)
             return np.asarray((probabilities >= self.threshold_) | (self.threshold_ <= 0.0))
         raise OutOfMemory("there is not enough memory for these sets: give fewer rows at a time")

@@ -39,8 +39,8 @@ from dp_halfspace.privacy.record import PrivacyRecord
 
 # Parameters of a candidate, with its budget.
 _Params: TypeAlias = dict[str, Any]
-# The plan of a search and its record, as a function of epsilon.
-_PlanWith: TypeAlias = Callable[[float], tuple[SearchPlan, PrivacyRecord]]
+# The grid, the candidates in its order, the record of one fit, and delta.
+_Data: TypeAlias = tuple[list[_Params], list[Any], PrivacyRecord, float]
 # Public facts of a candidate that hold for the search.
 _KEPT_FACTS = ("n_samples", "classes", "classes_source", "data_norm")
 # Decided by the search itself, so they cannot be searched over.
@@ -247,13 +247,12 @@ class PrivateSearchCV(WrappingClassifier):
         BudgetError
             By the ledger, or if the budget is too small for the grid, before any noise is drawn.
         """
-        plan_with, plan, total, candidates = self._planned(X, y)
+        data, plan, total, candidates = self._planned(X, y)
         warn_of_calls_around(total)
         warn_of_weak_budget(total)
         ledger = self.estimator.ledger if self.ledger is None else self.ledger
-        record_with = lambda epsilon: plan_with(epsilon)[1]  # noqa: E731
         check_workers(self._candidate(candidates[0]), X, y, self.scoring, self.n_jobs)
-        permit = self._permit_for(total, record_with, ledger, X)
+        permit = self._permit_for(total, partial(self._record_with, data), ledger, X)
 
         index, best = self._run_search(plan, candidates, X, y, permit)
 
@@ -296,23 +295,17 @@ class PrivateSearchCV(WrappingClassifier):
 
     def _planned(
         self, X: Any, y: ArrayLike
-    ) -> tuple[_PlanWith, SearchPlan, PrivacyRecord, list[_Params]]:
+    ) -> tuple[_Data, SearchPlan, PrivacyRecord, list[_Params]]:
         """Plan the search, and list its candidates with their budgets; the first one warns."""
-        grid, plan_with = self._planner(X, y)
-        plan, total = plan_with(float(self.epsilon))
+        data = self._training_data(X, y)
+        plan, total = self._plan_with(data, float(self.epsilon))
         budget = {"epsilon": plan.epsilon, "delta": total.delta}
-        candidates = [{**params, **budget} for params in grid]
+        candidates = [{**params, **budget} for params in data[0]]
         self._candidate(candidates[0]).plan(X, y)
-        return plan_with, plan, total, candidates
+        return data, plan, total, candidates
 
-    @fit_context
-    def _plans(self, X: Any, y: ArrayLike) -> Callable[[float], PrivacyRecord]:
-        """Return the record of `plan` as a function of epsilon; the data are validated once."""
-        plan_with = self._planner(X, y)[1]
-        return lambda epsilon: plan_with(epsilon)[1]
-
-    def _planner(self, X: Any, y: ArrayLike) -> tuple[list[_Params], _PlanWith]:
-        """Validate the data; return the grid, and its plan and record as a function of epsilon."""
+    def _training_data(self, X: Any, y: ArrayLike) -> _Data:
+        """Validate the data; return what a plan follows from."""
         grid = self._grid()
         self._check_size(X, len(grid))
         with IGNORED_WARNINGS:
@@ -327,40 +320,44 @@ class PrivateSearchCV(WrappingClassifier):
                 self._candidate({**params, "delta": delta})._plans(X, y)
                 for params in grid[:: self.n_repeats]
             ]
-        candidates = [plan for plan in plans for _ in range(self.n_repeats)]
+        return grid, [plan for plan in plans for _ in range(self.n_repeats)], first, delta
 
-        def plan_with(epsilon: float) -> tuple[SearchPlan, PrivacyRecord]:
-            """Fix every public number of a search with this epsilon."""
-            with IGNORED_WARNINGS:
-                plan = plan_search(
-                    candidates,
-                    n_samples=facts["n_samples"],
-                    epsilon=epsilon,
-                    delta=delta,
-                    selection=self.selection,
-                    miss=float(self.miss),
-                )
-            scoring = self.scoring if isinstance(self.scoring, str) else repr(self.scoring)
-            record = PrivacyRecord(
+    def _plan_with(self, data: _Data, epsilon: float) -> tuple[SearchPlan, PrivacyRecord]:
+        """Fix every public number of a search with this epsilon."""
+        grid, candidates, first, delta = data
+        facts = dict(first.public)
+        with IGNORED_WARNINGS:
+            plan = plan_search(
+                candidates,
+                n_samples=facts["n_samples"],
                 epsilon=epsilon,
                 delta=delta,
-                adjacency=first.adjacency,
-                events=plan.events,
-                noise="none" if math.isinf(epsilon) else noise_kind(self.random_state),
-                public={
-                    **{k: v for k, v in facts.items() if k in _KEPT_FACTS},
-                    "estimator": type(self.estimator).__name__,
-                    "scoring": scoring,
-                    "candidates": [sorted(params.items(), key=str) for params in grid],
-                    "selection": plan.selection,
-                    "epsilon_of_a_run": plan.epsilon,
-                    "choice": repr(plan.choice),
-                    "mean_runs": None if plan.distribution is None else plan.distribution.mean,
-                },
+                selection=self.selection,
+                miss=float(self.miss),
             )
-            return plan, record
+        scoring = self.scoring if isinstance(self.scoring, str) else repr(self.scoring)
+        record = PrivacyRecord(
+            epsilon=epsilon,
+            delta=delta,
+            adjacency=first.adjacency,
+            events=plan.events,
+            noise="none" if math.isinf(epsilon) else noise_kind(self.random_state),
+            public={
+                **{k: v for k, v in facts.items() if k in _KEPT_FACTS},
+                "estimator": type(self.estimator).__name__,
+                "scoring": scoring,
+                "candidates": [sorted(params.items(), key=str) for params in grid],
+                "selection": plan.selection,
+                "epsilon_of_a_run": plan.epsilon,
+                "choice": repr(plan.choice),
+                "mean_runs": None if plan.distribution is None else plan.distribution.mean,
+            },
+        )
+        return plan, record
 
-        return grid, plan_with
+    def _record_with(self, data: _Data, epsilon: float) -> PrivacyRecord:
+        """Return the record of a search with another epsilon."""
+        return self._plan_with(data, epsilon)[1]
 
     def _check_size(self, X: Any, n_candidates: int) -> None:
         """Refuse models that would not fit into memory together."""

@@ -59,14 +59,14 @@ from dp_halfspace.theory.margin_guarantees import CHOICE_SHARE
 
 # Share of mu^2 for scores: half as in the papers, and less for random stopping, where each run
 # releases one score only.
-_SCORE_SHARES = {"gaussian": 0.5, "random_stopping": 0.2}
+SCORE_SHARES = {"gaussian": 0.5, "random_stopping": 0.2}
 
 # Accepted probability that random stopping never tries a given margin.
 _MISS = 0.1
 
 # Parameter eta of the distribution of the number of runs: fewer runs than with a geometric
 # distribution, at little cost.
-_SHAPE = 2.0
+STOPPING_SHAPE = 2.0
 
 
 def public_facts(candidates: Sequence[LinearTraining]) -> dict[str, Any]:
@@ -174,9 +174,9 @@ def plan_selection(
     else:
         total, runs = budget.mu, count
         if kind == "random_stopping":
-            distribution = run_count_distribution(count, _MISS, eta=_SHAPE)
+            distribution = run_count_distribution(count, _MISS, eta=STOPPING_SHAPE)
             total, runs = calibrate_random_stopping(distribution, epsilon, delta), 1
-        part, rest = Budget.gaussian(total).split(_SCORE_SHARES[kind])
+        part, rest = Budget.gaussian(total).split(SCORE_SHARES[kind])
         each = rest.equal_parts(runs)
         # A record moves each of the scores by at most `score_bound`, so their vector by at most
         # this length: `docs/proofs/selection.md`, section 6.

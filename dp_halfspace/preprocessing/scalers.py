@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
 from numbers import Real
@@ -24,7 +24,6 @@ from dp_halfspace.data.owners import sort_by_person
 from dp_halfspace.data.people import People
 from dp_halfspace.data.validation import (
     check_features,
-    check_two_dimensional,
     is_chunked,
     stand_in,
 )
@@ -355,13 +354,10 @@ class PrivateScaler(SharedLedger, ColumnScaler):
         ValueError, BudgetError
             If parameters, data or budget are refused. Nothing was spent or changed.
         """
-        del y
-        probe = stand_in(self)
-        given, X = X, check_dense(probe, X, reset=True, hides_rows=groups is not None)
-        X, people, _ = sort_by_person(groups, X)
-        plan, record = self._plan_fit(X.shape, people)
-        plan_with = partial(self._record_with, X.shape, people)
-        permit = self._permit_for(record, plan_with, self.ledger, given)
+        given, probe = X, stand_in(self)
+        X, people = data = self._training_data(X, y, groups, probe)
+        plan, record = self._plan_fit(data)
+        permit = self._permit_for(record, partial(self._record_with, data), self.ledger, given)
 
         scales = plan.run(X, permit, people)
 
@@ -379,7 +375,7 @@ class PrivateScaler(SharedLedger, ColumnScaler):
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            Only its shape matters.
+            Only its shape matters, and that it is valid.
         y : None
             Ignored.
         groups : array-like of shape (n_samples,) or None, default=None
@@ -394,33 +390,26 @@ class PrivateScaler(SharedLedger, ColumnScaler):
         -----
         **Privacy.** A function of public quantities, so calling it uses no budget.
         """
-        return self._plans(X, y, groups=groups)(self.epsilon)
+        return self._plans(X, y, groups)(self.epsilon)
 
-    @fit_context
-    def _plans(
-        self, X: Any, y: Any = None, *, groups: Any = None
-    ) -> Callable[[float], PrivacyRecord]:
-        """Return the record of `plan` as a function of epsilon."""
+    def _training_data(
+        self, X: Any, y: Any = None, groups: Any = None, probe: Any = None
+    ) -> tuple[Any, People | None]:
+        """Validate the rows, and sort them by person; `probe` gets what is known of the columns."""
         del y
-        if is_chunked(X):
-            shape = check_dense(stand_in(self), X, reset=True).shape
-        else:
-            shape = check_two_dimensional(X).shape
-        people = sort_by_person(groups, np.empty((shape[0], 0)))[1]
-        return partial(self._record_with, shape, people)
+        X = check_dense(probe or stand_in(self), X, reset=True, hides_rows=groups is not None)
+        X, people, _ = sort_by_person(groups, X)
+        return X, people
 
-    def _record_with(
-        self, shape: tuple[int, int], people: People | None, epsilon: float
-    ) -> PrivacyRecord:
+    def _record_with(self, data: tuple[Any, People | None], epsilon: float) -> PrivacyRecord:
         """Return the record of a fit with another epsilon."""
-        record: PrivacyRecord = self._with_epsilon(epsilon)._plan_fit(shape, people)[1]
+        record: PrivacyRecord = self._with_epsilon(epsilon)._plan_fit(data)[1]
         return record
 
-    def _plan_fit(
-        self, shape: tuple[int, int], people: People | None
-    ) -> tuple[ColumnScalesPlan, PrivacyRecord]:
+    def _plan_fit(self, data: tuple[Any, People | None]) -> tuple[ColumnScalesPlan, PrivacyRecord]:
         """Fix every public number of a fit."""
-        n_samples, n_features = shape
+        X, people = data
+        n_samples, n_features = X.shape
         n_samples = n_samples if people is None else len(people)
         delta = resolved_delta(self.delta, n_samples)
         budget = Budget.of(float(self.epsilon), delta)

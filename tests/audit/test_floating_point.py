@@ -18,7 +18,7 @@ from dp_halfspace import (
     PrivateKernelClassifier,
 )
 from dp_halfspace.audit import replay
-from dp_halfspace.audit.white_box import HONEST, History, make_fit
+from dp_halfspace.audit.white_box import History, make_fit
 from dp_halfspace.engine import linear
 from dp_halfspace.papers.objective import GaussianLinearTerm, LaplaceLinearTerm
 from dp_halfspace.privacy import mechanisms
@@ -177,7 +177,7 @@ def apart_by_threads(estimator):
         with threadpool_limits(1 + (one is data[1])):
             return fit(one, answer)
 
-    history = History(limited, HONEST, *data)
+    history = History(limited, None, *data)
     history.run()
     return max((each.ratio for each in history.compare_releases()), default=0.0)
 

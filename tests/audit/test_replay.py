@@ -765,7 +765,7 @@ def test_replays_draw_from_the_operating_system_unless_told(monkeypatch):
         drawn.append([released.tolist() for *_, released in releases])
         return 1.0
 
-    monkeypatch.setattr("dp_halfspace.audit.white_box.noise_level", kept)
+    monkeypatch.setattr("dp_halfspace.audit.mechanism_checks.noise_level", kept)
     for seed in (None, None, 2, 2):
         replay(OUTPUT, *flipped(), random_state=seed)
     assert drawn[0] != drawn[1]

@@ -19,7 +19,7 @@ import pytest
 from sklearn.base import clone
 
 from dp_halfspace import OutputPerturbationClassifier, PrivateSearchCV
-from dp_halfspace.audit.white_box import HONEST, History, make_fit
+from dp_halfspace.audit.white_box import History, make_fit
 from dp_halfspace.metrics import private_score
 from dp_halfspace.preprocessing import PrivateScaler
 from dp_halfspace.privacy import randomness
@@ -126,7 +126,7 @@ def test_nothing_beside_the_model_differs(estimator, monkeypatch, caplog):
         sizes.append(reads.sizes[before:])
         return outcomes[-1]
 
-    history = History(watched, HONEST, first, second)
+    history = History(watched, None, first, second)
     with np.errstate(all="raise"), descriptors() as streams, caplog.at_level(logging.DEBUG):
         history.run()
     assert not history.findings

@@ -35,8 +35,8 @@ def test_main_job_is_one_short_table(suite, tmp_path, capsys, monkeypatch):
     assert progress == "dp_halfspace: split 1 of 1\n"
     assert max(map(len, text.splitlines())) <= 100
     assert text.startswith(f"dp_halfspace {dp_halfspace.__version__}: which private classifier")
-    assert "398 training and 171 test rows, 30 columns" in text
-    assert "delta = 6.3e-06" in text
+    assert "426 training and 143 test rows, 30 columns" in text
+    assert "delta = 5.5e-06" in text
     assert "\nAdvice: " in text
     lines = [line.split("  ") for line in text.splitlines()]
     names = {line[0] for line in lines}

@@ -38,7 +38,7 @@ def folder(tmp_path_factory):
 
 @pytest.fixture
 def few_lines(monkeypatch):
-    monkeypatch.setattr(tables, "_LINES", 64)
+    monkeypatch.setattr(tables, "LONG_BLOCK", 64)
 
 
 @pytest.mark.sampled(1)

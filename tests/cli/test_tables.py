@@ -283,7 +283,7 @@ def test_blocks_of_lines_are_one_table(tmp_path, monkeypatch):
     path = write(tmp_path, ["a;y", *(f"{cell};{k % 2}" for k, cell in enumerate(cells))])
     wanted = [canonical(cell.strip('"'), "either") for cell in cells]
     for lines in (1, 2, 3, 100):
-        monkeypatch.setattr(tables, "_LINES", lines)
+        monkeypatch.setattr(tables, "LONG_BLOCK", lines)
         for schema in ({"a": "text"}, {"a": {"kind": "date", "format": "%d"}}):
             table = read(path, schema=schema)
             assert [canonical(cell, "either") for cell in table.rows["a"]] == wanted
@@ -490,7 +490,7 @@ def encoded_beside(folder, cells, odd):
 @pytest.mark.parametrize("lines", [4, 100])
 def test_an_odd_cell_of_a_csv_moves_no_bit_of_another_row(tmp_path, monkeypatch, odd, lines):
     """By every rule, whether or not it keeps its block, or its column, from being floats."""
-    monkeypatch.setattr(tables, "_LINES", lines)
+    monkeypatch.setattr(tables, "LONG_BLOCK", lines)
     assert encoded_beside(tmp_path, NUMERALS, odd) == encoded_beside(tmp_path, NUMERALS, None)
 
 

@@ -9,7 +9,6 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from dp_halfspace.data.people import People
 from dp_halfspace.data.validation import TrainingData
-from dp_halfspace.engine import features as module
 from dp_halfspace.engine import linear
 from dp_halfspace.engine.features import Features, joint_features, scales_pay
 from dp_halfspace.engine.linear import Known, Shape, first_rows
@@ -141,7 +140,7 @@ def test_released_scales_take_the_place_of_stated_ones():
 
 
 def test_features_that_do_not_fit_are_computed_again_in_chunks(monkeypatch):
-    monkeypatch.setattr(module, "WORK_ENTRIES", 2**14)
+    monkeypatch.setattr("dp_halfspace._memory.KEPT_BYTES", 2**16)
     X = np.hstack([RNG.normal(size=(5000, 3)), np.eye(2)[RNG.integers(2, size=5000)]])
     data = TrainingData(X, np.arange(5000) % 2, np.array([0, 1]), None)
     kept, again = features().of(data), features(memory=0).of(data)

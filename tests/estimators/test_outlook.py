@@ -19,7 +19,8 @@ from dp_halfspace import (
     PrivateAUCClassifier,
     PrivateTableClassifier,
 )
-from dp_halfspace.estimators._outlook import LARGEST_EPSILON, Outlook
+from dp_halfspace._params import EPSILON_RANGE
+from dp_halfspace.estimators._outlook import Outlook
 from dp_halfspace.inspection import outlook, plan_accuracy
 from tests.releases import choosing_the_last
 
@@ -51,7 +52,7 @@ def test_it_is_one_short_sentence_with_one_next_step(n, d, epsilon, unit):
 def test_without_noise_everything_is_expected_and_no_boundless_budget_is_recommended():
     assert Outlook(100, 5, math.inf).improvement == 1.0
     assert "epsilon=1e+0" not in str(Outlook(1, 500, 1e-9))
-    assert Outlook(1, 10**9, 1.0).epsilon_wanted > LARGEST_EPSILON
+    assert Outlook(1, 10**9, 1.0).epsilon_wanted > EPSILON_RANGE[1]
     assert "or epsilon" not in str(Outlook(1, 10**9, 1.0))
 
 

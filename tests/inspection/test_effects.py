@@ -258,7 +258,7 @@ def test_a_band_is_drawn_and_axes_can_be_read():
     assert 2 <= len(numbers) <= 6
     assert {"200k", "300k"} <= set(numbers)
     assert len(wards) <= 20
-    assert max(map(len, wards)) <= 18
+    assert max(map(len, wards)) <= 20
     below, above = display.ax_[0].get_lines()[:2]
     assert below.get_color() == "0.6"
     assert np.isnan(above.get_ydata()).tolist() == [False, True, True, True, False]

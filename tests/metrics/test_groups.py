@@ -70,12 +70,12 @@ def test_planted_bug_rows_of_a_person_that_weigh_one_are_seen(monkeypatch):
 
 
 def test_planted_bug_a_record_in_every_group_is_seen(monkeypatch):
-    honest = score.count_confusions_of_groups
+    honest = score.tallies.count_confusions_of_groups
 
     def everywhere(values, codes, group, cells):
         return honest(values, codes, group, cells) + honest(values, codes, 0 * group, cells)
 
-    monkeypatch.setattr(score, "count_confusions_of_groups", everywhere)
+    monkeypatch.setattr(score.tallies, "count_confusions_of_groups", everywhere)
     assert largest_move(1e-6) > 1.4
 
 

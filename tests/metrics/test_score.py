@@ -196,7 +196,7 @@ WILD = [-50.0, -1e308, 0.3, 1.0, 70.0, 1e308, math.inf, -math.inf, math.nan]
 def test_answers_that_are_no_probabilities_move_no_more(metric, kind, monkeypatch):
     """Whatever a model of somebody else returns: clipped, and nothing of it is no number."""
     # Cells that no data set moves, so that tables can be compared.
-    monkeypatch.setattr(score, "score_borders", lambda model: np.array([0.1, 0.5]))
+    monkeypatch.setattr(_tallies, "score_borders", lambda model: np.array([0.1, 0.5]))
     if kind is WildScores and metric in LOSSES:
         return
     rows, labels, found = np.array([[0.0], [0.3], [1.0], [0.5]]), np.array([1, 0, 1, 0, 1]), []
@@ -635,12 +635,12 @@ def test_quartiles_are_released_before_the_counts():
 
 
 def test_a_metric_that_says_no_more_is_of_predicted_classes(monkeypatch):
-    """Sensitivity, tally and estimate are all that an entry has to state."""
+    """Beside sensitivity, tally and estimate an entry states what its counts are not."""
 
     def tally(values, codes, cells):
         return _tallies.RIGHT * np.array([float((values == codes).sum())])
 
-    plain = Metric((1, 1.0), tally, _intervals.share_of_right)
+    plain = Metric((1, 1.0), tally, _intervals.share_of_right, by_class=None)
     expected = private_score(Known(), X, Y, epsilon=np.inf).value
     monkeypatch.setitem(METRICS, "accuracy", plain)
     assert private_score(Known(), X, Y, epsilon=np.inf).value == expected

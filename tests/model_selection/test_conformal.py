@@ -93,8 +93,8 @@ def test_a_replay_of_neighbours_finds_nothing():
 def test_planted_bug_a_utility_that_counts_twice_is_found_by_a_replay(monkeypatch):
     rows, labels = X[:300].copy(), Y[:300].copy()
     rows[0], labels[0] = [9.0, -9.0, 0.0], (labels[0] + 1) % 3
-    honest = prefit.crossing_utilities
-    monkeypatch.setattr(prefit, "crossing_utilities", lambda excess: 4.0 * honest(excess))
+    honest = prefit.crossing.crossing_utilities
+    monkeypatch.setattr(prefit.crossing, "crossing_utilities", lambda excess: 4.0 * honest(excess))
     model = PrivateConformalClassifier(FrozenEstimator(Several()), epsilon=2.0)
     found = replay(model, X[:300], Y[:300], rows, labels, n_histories=3, random_state=0)
     assert any("times the sensitivity" in text for text in found.findings)
@@ -139,7 +139,7 @@ def test_a_target_is_met_in_the_mean_however_many_candidates_miss_it(many, short
     excess = np.array([-short] * many + [0.0, 1e6]) - rule.mean
     excess[many:] = 0.0, 1e6
     steps = np.arange(many + 1.0, -1.0, -1.0)
-    weights = np.exp(0.5 * (prefit.crossing_utilities(excess) - rule.step * steps))
+    weights = np.exp(0.5 * (prefit.crossing.crossing_utilities(excess) - rule.step * steps))
     lacking = (short + rule.mean) * weights[:many].sum() / weights.sum()
     assert lacking <= rule.mean
     # Near what the proof allows at the worst distance, with two candidates that meet the target.
@@ -190,7 +190,7 @@ def test_without_noise_ranks_are_those_of_split_conformal_prediction(monkeypatch
     monkeypatch.setattr(prefit, "_LOG_ODDS_OF_SETS", grid)
     model = PrivateConformalClassifier(Several(), epsilon=math.inf).fit(X, Y)
     probabilities = np.sort(Several().predict_proba(X)[np.arange(1500), Y])[::-1]
-    rank = math.ceil(prefit.rounded_up(0.9) * 1501)
+    rank = math.ceil(prefit.crossing.rounded_up(0.9) * 1501)
     smallest = probabilities[rank - 1]
     assert model.threshold_ == grid[grid <= smallest][-1]
 

@@ -121,8 +121,8 @@ def test_utilities_of_all_small_tables_move_by_one_at_most(target, slack):
 
 
 def test_planted_bug_a_utility_that_counts_twice_is_seen(monkeypatch):
-    honest = prefit.crossing_utilities
-    monkeypatch.setattr(prefit, "crossing_utilities", lambda excess: 2.0 * honest(excess))
+    honest = prefit.crossing.crossing_utilities
+    monkeypatch.setattr(prefit.crossing, "crossing_utilities", lambda excess: 2.0 * honest(excess))
     assert max(largest_moves("recall").values()) > 1.5
 
 
@@ -155,7 +155,7 @@ def test_planted_bugs_are_found_by_a_replay(monkeypatch):
     model = PrivateThresholdClassifier(FrozenEstimator(Rare()), epsilon=2.0)
     pair = X[:300], Y[:300], other, label
     with monkeypatch.context() as patch:
-        patch.setattr(prefit, "crossing_utilities", lambda e: 3.0 * crossing_utilities(e))
+        patch.setattr(prefit.crossing, "crossing_utilities", lambda e: 3.0 * crossing_utilities(e))
         found = replay(model, *pair, n_histories=3, random_state=0).findings
         assert any("times the sensitivity" in text for text in found)
     with monkeypatch.context() as patch:
