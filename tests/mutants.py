@@ -2602,8 +2602,8 @@ MUTANTS = [
         ),
         (
             "centring_of",
-            "factors = np.minimum(factors, _MOST_STRETCH)",
-            "",
+            "np.minimum(np.sqrt(total / (values + floor)), _MOST_STRETCH)",
+            "np.sqrt(total / (values + floor))",
             "test_no_map_stretches_rows_by_more_than_the_public_number",
         ),
         (

@@ -279,6 +279,13 @@ def table_part(part):
     return part
 
 
+def test_a_table_of_categories_alone_is_read_in_chunks():
+    X = np.random.default_rng(0).choice(["u", "v"], size=(3000, 2)).astype(object)
+    y, schema = X[:, 0] == "u", {"0": ["u", "v"], "1": ["u", "v"]}
+    model = dp_halfspace.PrivateTableClassifier(epsilon=3.0, schema=schema, classes=[False, True])
+    assert model.fit(in_chunks(X, 1000), y).score(X, y) > 0.95
+
+
 @quiet
 def test_dask_predicts_lazily_and_keeps_names():
     da, pd = pytest.importorskip("dask.array"), pytest.importorskip("pandas")

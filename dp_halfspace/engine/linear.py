@@ -501,7 +501,9 @@ class LinearFit(FitPlan):
         shape, known = self.shape, self.known
         with single_blas_thread():
             rows: Any = data
-            if shape.scales is None:
+            # Features of columns in scales show what is missing.
+            shows_missing = shape.features is not None and shape.features.scales is not None
+            if shape.scales is None and not shows_missing:
                 rows = without_missing(data)
             if self.linear_map is not None:
                 rows = replace(rows, X=self.linear_map.apply(rows.X))

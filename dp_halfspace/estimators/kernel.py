@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from dp_halfspace._memory import KEPT_BYTES, NUMBER_BYTES, refuse_beyond_memory
+from dp_halfspace._memory import AT_ONCE, KEPT_BYTES, NUMBER_BYTES, refuse_beyond_memory
 from dp_halfspace._params import public_number
 from dp_halfspace._sklearn_compat import Interval, StrOptions
 from dp_halfspace.engine.features import Features, joint_features
@@ -46,7 +46,6 @@ from dp_halfspace.projection.features import (
     draw_tensor_sketch,
 )
 from dp_halfspace.projection.linear import PROJECTIONS
-from dp_halfspace.rows.blocks import block_size
 
 if TYPE_CHECKING:
     from dp_halfspace.data.validation import TrainingData
@@ -63,7 +62,7 @@ def _feature_bytes(n_components: int) -> int:
 def _refuse_features(n_components: int, facts: PublicFacts) -> None:
     """Refuse so many features that their coefficients, or those of a block, would not fit."""
     facts.refuse_beyond_memory(n_components)
-    n_rows = block_size(facts.n_privacy_units, n_components, is_sparse=False)
+    n_rows = min(facts.n_privacy_units, AT_ONCE)
     refuse_beyond_memory(
         _feature_bytes(n_components) * n_rows,
         f"a model of {n_components} features",

@@ -367,7 +367,8 @@ def warn_of_tilt(risk: MarginRisk, ridge: float) -> None:
     """
     factor = risk.influence(ridge)
     share = factor / risk.n_samples
-    if share > _RECORD_SHARE:
+    # Without a tilt the factor is one, whatever the share of one of few records is.
+    if share > _RECORD_SHARE and factor > 1.0 / _RECORD_SHARE:
         warn_caller(
             f"with tilt={risk.tilt:g} and alpha={ridge:.3g} one record can have "
             f"{100 * share:.0f} % of all the weight, and the noise is {factor:.0f} times that of "

@@ -243,6 +243,19 @@ def test_a_missing_number_has_an_indicator_unless_the_schema_says_that_it_is_ign
             PrivateTableClassifier(schema={"a": facts}, classes=[0, 1]).fit(frame, labels)
 
 
+def test_a_missing_number_is_shown_in_stated_ranges_too(monkeypatch):
+    """The fit estimates no scale then, and reads the same features as a prediction."""
+    monkeypatch.setattr("dp_halfspace.estimators.table.scales_pay", lambda *_: False)
+    rng = np.random.default_rng(3)
+    frame = pd.DataFrame({name: rng.uniform(10.0, 90.0, size=4000) for name in "ab"})
+    missing = rng.random(4000) < 0.3
+    frame.loc[missing, "a"] = None
+    schema = {"a": [0, 100], "b": [0, 100]}
+    model = PrivateTableClassifier(schema=schema, classes=[False, True], epsilon=np.inf)
+    model.fit(frame, missing ^ (rng.random(4000) < 0.1))
+    assert np.mean(model.predict(frame) == missing) > 0.98
+
+
 def test_the_ledger_is_charged_before_any_noise():
     book = Book()
     model = clone(TABLE).set_params(ledger=book).fit(FRAME, LABELS)

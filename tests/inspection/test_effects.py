@@ -156,12 +156,15 @@ def additive_table(n=3000, epsilon=1.0, **parameters):
 
 
 def test_a_band_tells_noise_from_effects():
-    model, _, _ = additive_table()
-    first, *others = EffectsDisplay.from_estimator(model).columns
-    assert first.deviations.shape == first.effects.shape == (101, 1)
-    assert first.is_noise.mean() < 0.75
-    assert np.mean([column.is_noise.mean() for column in others]) > 0.7
-    assert first.importance > 3 * max(column.importance for column in others)
+    hidden = []
+    for _ in range(3):
+        model, _, _ = additive_table()
+        first, *others = EffectsDisplay.from_estimator(model).columns
+        assert first.deviations.shape == first.effects.shape == (101, 1)
+        assert first.is_noise.mean() < 0.75
+        assert first.importance > 3 * max(column.importance for column in others)
+        hidden += [column.is_noise.mean() for column in others]
+    assert np.mean(hidden) > 0.7
 
 
 @pytest.mark.parametrize("n_classes", [2, 3])
