@@ -6809,8 +6809,8 @@ MUTANTS = [
         "tests/engine/test_features.py",
         (
             "Features.write",
-            "range(0, len(out), _ROWS)",
-            "range(0, len(out), _ROWS - int(np.isnan(np.asarray(rows, float)).any()))",
+            "range(0, len(out), AT_ONCE)",
+            "range(0, len(out), AT_ONCE - int(np.isnan(np.asarray(rows, float)).any()))",
             "test_the_rows_that_are_mapped_at_a_time_are_public",
         ),
     ),
