@@ -44,7 +44,7 @@ DEFAULTS, SCALES, RARE = "selection.rule", "engine.scales", "estimators._rare_ta
 JOINT = of("engine.features._JOINT_PAY")
 STEPS_PAY, PURE = of(f"{DEFAULTS}.STEPS_PAY"), of(f"{DEFAULTS}.DIRECTIONS_PAY")
 LEAST, MOST = of(f"{RARE}._LEAST"), of(f"{RARE}._MOST")
-PARTS = of(f"{SCALES}._PARTS")
+PARTS, PURE_PARTS = of(f"{SCALES}._PARTS"), of(f"{SCALES}._PURE_PARTS")
 CLIP, STEPS = of("engine.linear.COLUMN_CLIP"), of("engine.steps.N_STEPS")
 SHOWN = of("inspection.card._MOST_CURVES")
 
@@ -81,10 +81,13 @@ SENTENCES = {
         f"from $2^{{{of(f'{SCALES}.LOWEST')}}}$ to $2^{{{of(f'{SCALES}._HIGHEST') + 1}}}$",
         f"A second histogram of {of(f'{SCALES}._N_CELLS')} equal cells",
         f"with $b={CLIP:g}$ in the default fit",
-        f"take {short(of(f'{SCALES}.SHARE'))} of $\\mu^2$, or "
-        f"{short(of(f'{SCALES}._PURE_SHARE'))} of $\\epsilon$ for pure DP",
+        f"take {short(of(f'{SCALES}.SHARE'))} of $\\mu^2$",
         f"step 1 has {short(PARTS[0])}, step 3 has {short(PARTS[1])}",
         f"and step 4 has {short(PARTS[2])}",
+        f"is ${of(f'{SCALES}._PURE_SHARE'):.0f}\\,d/(n\\epsilon)$, but at least "
+        f"{short(of(f'{SCALES}._LEAST_PURE_SHARE'))} and at most "
+        f"{short(of(f'{SCALES}._LARGEST_PURE_SHARE'))}",
+        f"into {short(PURE_PARTS[0])}, {short(PURE_PARTS[1])} and {short(PURE_PARTS[2])}.",
         f"$n\\epsilon<{of(f'{SCALES}._LEAST_PURE_STRENGTH'):.0f}\\,d$",
     ),
     "architecture.md": (

@@ -73,6 +73,22 @@ class _Shapes:
     octave: FloatArray
 
 
+@dataclass(frozen=True, slots=True)
+class NoiseDistribution:
+    """Distribution of the noise in a count: Gaussian or Laplace."""
+
+    deviation: float
+    is_laplace: bool
+
+    def gain(self, found: Any, expected: Any) -> Any:
+        """Return the log likelihood ratio of expected counts to empty cells, cell by cell."""
+        if self.is_laplace:
+            # This is (|found| - |found - expected|) / scale.
+            nearer = np.minimum(np.maximum(found, 0.0), expected)
+            return (2.0 * nearer - expected) * (math.sqrt(2.0) / self.deviation)
+        return (found - expected / 2.0) * expected / self.deviation**2
+
+
 def _quantiles() -> Iterator[FloatArray]:
     """Yield each distribution as equally likely points, in any unit."""
     levels = (np.arange(_POINTS) + 0.5) / _POINTS
@@ -117,7 +133,7 @@ def _shapes() -> _Shapes:
 
 
 def match_octaves(
-    counts: FloatArray, n_samples: int, deviation: float
+    counts: FloatArray, n_samples: int, distribution: NoiseDistribution
 ) -> tuple[FloatArray, FloatArray, NDArray[np.bool_]]:
     """Estimate centre and width of each column from noisy counts in octaves.
 
@@ -125,12 +141,14 @@ def match_octaves(
     two octaves hold all of it then, so that they do not determine the width.
     """
     shapes, shares = _shapes(), counts / n_samples
-    deviation = math.hypot(deviation / n_samples, _MISFIT)
+    distribution = NoiseDistribution(
+        math.hypot(distribution.deviation / n_samples, _MISFIT), distribution.is_laplace
+    )
     likelihood = np.empty((len(counts), N_OCTAVES + 1, len(shapes.mean)), dtype=np.float32)
     evidence = np.empty(likelihood.shape[:2], dtype=np.float32)
     for lo in range(0, len(shares), _COLUMNS_AT_ONCE):
         part = slice(lo, lo + _COLUMNS_AT_ONCE)
-        found = likelihood[part] = _log_likelihood(shares[part], deviation, shapes)
+        found = likelihood[part] = _log_likelihood(shares[part], distribution, shapes)
         best = found.max(axis=2)
         probabilities = np.exp(np.subtract(found, best[:, :, None], out=found), out=found)
         evidence[part] = best + np.log(probabilities.sum(axis=2))
@@ -151,16 +169,25 @@ def match_octaves(
     return center, 2.0**logarithm, probabilities[:, :, far].sum(axis=(1, 2)) > 0.5
 
 
-def _log_likelihood(shares: FloatArray, deviation: float, shapes: _Shapes) -> FloatArray:
+def _log_likelihood(
+    shares: FloatArray, distribution: NoiseDistribution, shapes: _Shapes
+) -> FloatArray:
     """Return log likelihoods of every distribution with a width in every octave, by column."""
     sides = np.stack([shares[:, N_OCTAVES + 1 :], shares[:, N_OCTAVES - 1 :: -1]], axis=1)
     padded = np.pad(sides.astype(np.float32), ((0, 0), (0, 0), (_OCTAVES, _OCTAVES)))
     zeros = shares[:, N_OCTAVES].astype(np.float32)
+    if distribution.is_laplace:
+        zero = distribution.gain(zeros[:, None], shapes.zero[:, None, None])
+        found = np.repeat(zero, N_OCTAVES + 1, axis=2)
+        for shape, side, cell in np.argwhere(shapes.masses).tolist():
+            window = padded[:, side, cell : cell + N_OCTAVES + 1]
+            found[shape] += distribution.gain(window, shapes.masses[shape, side, cell])
+        return found.transpose(1, 2, 0)
     windows = np.lib.stride_tricks.sliding_window_view(padded, 2 * _OCTAVES, axis=2)
     found = np.tensordot(windows, shapes.masses, axes=((1, 3), (1, 2)))
     found += np.multiply.outer(zeros, shapes.zero)[:, None, :]
     found -= ((shapes.masses**2).sum(axis=(1, 2)) + shapes.zero**2) / 2.0
-    found /= np.float32(deviation**2)
+    found /= np.float32(distribution.deviation**2)
     return np.asarray(found)
 
 
@@ -178,7 +205,7 @@ def _pool_octaves(evidence: FloatArray) -> FloatArray:
 
 
 def match_linear(
-    counts: FloatArray, n_samples: int, deviation: float, center: float, width: float
+    counts: FloatArray, n_samples: int, distribution: NoiseDistribution, center: float, width: float
 ) -> tuple[float, float]:
     """Estimate centre and width of a uniform distribution from noisy counts in equal cells.
 
@@ -186,12 +213,14 @@ def match_linear(
     they explain the counts as well.
     """
     n_cells = len(counts)
-    deviation = math.hypot(deviation, _CELL_MISFIT * n_samples)
+    distribution = NoiseDistribution(
+        math.hypot(distribution.deviation, _CELL_MISFIT * n_samples), distribution.is_laplace
+    )
     logarithms = np.arange(0.0, math.log2(n_cells) - 1.0)
     rows = []
     for size in np.rint(2.0**logarithms).astype(np.intp):
         # Log likelihoods that all rows are in an interval of this size, indexed by its middle cell.
-        sums = np.concatenate([[0.0], np.cumsum(_gain(counts, n_samples / size, deviation))])
+        sums = np.concatenate([[0.0], np.cumsum(distribution.gain(counts, n_samples / size))])
         found = np.full(n_cells, -np.inf)
         found[size // 2 : size // 2 + n_cells - size + 1] = sums[size:] - sums[:-size]
         rows.append(found)
@@ -199,7 +228,7 @@ def match_linear(
     known = np.diff(ndtr((np.arange(n_cells + 1) / n_cells - center) / width))
     largest = float(found.max())
     probabilities = np.exp(found - largest)
-    kept = _gain(counts, n_samples * known, deviation).sum()
+    kept = distribution.gain(counts, n_samples * known).sum()
     if largest + math.log(probabilities.sum()) <= kept:
         return center, width
     by_length = np.cumsum(probabilities.sum(axis=1))
@@ -211,11 +240,6 @@ def match_linear(
     return float(probabilities.sum(axis=0) @ places), length / math.sqrt(12.0)
 
 
-def _gain(found: Any, expected: Any, deviation: float) -> Any:
-    """Return the log likelihood ratio of expected counts to empty cells, cell by cell."""
-    return (found - expected / 2.0) * expected / deviation**2
-
-
 # Largest absolute value of an entry in column scales.
 CLIP = 4.0
 # Number of columns whose cells are counted, and matched with distributions, at a time.
@@ -224,8 +248,10 @@ _COLUMNS_AT_ONCE = 32
 # exponent of float32, and one for missing entries, padded to a multiple of 8.
 _RAW_CELLS = 520
 _MISSING = 512
-# Shares of the budget for octaves, for cells of narrow columns, and for moments.
+# Shares of mu^2 for octaves, for cells of narrow columns, and for moments.
 _PARTS = (0.65, 0.15, 0.2)
+# Shares of a pure epsilon for octaves, for cells of narrow columns, and for moments.
+_PURE_PARTS = (0.75, 0.15, 0.1)
 # Number of equal cells of a narrow column, and their range in units of its centre.
 _N_CELLS = 4096
 _RANGE = (0.4, 1.6)
@@ -245,9 +271,12 @@ SCALES = "column scales"
 SHARE = 0.08
 # Below this n mu / sqrt(d) the noise hides the scales of most columns, and none are released.
 _LEAST_STRENGTH = 8.0
-# Share of epsilon for scales of pure DP, and the least n epsilon / d with which they are released.
-_PURE_SHARE = 0.25
-_LEAST_PURE_STRENGTH = 60.0
+# The same for pure DP: the share of epsilon is this number times the number of columns over
+# n epsilon, within limits; below a least n epsilon / d no scales are released.
+_PURE_SHARE = 80.0
+_LEAST_PURE_SHARE = 0.05
+_LARGEST_PURE_SHARE = 0.3
+_LEAST_PURE_STRENGTH = 120.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -318,7 +347,7 @@ def affordable_scales(
     """
     if budget.is_pure:
         strength, least = n_samples * budget.epsilon / n_features, _LEAST_PURE_STRENGTH
-        share = _PURE_SHARE
+        share = min(max(_PURE_SHARE / strength, _LEAST_PURE_SHARE), _LARGEST_PURE_SHARE)
     else:
         strength, least = n_samples * budget.mu, _LEAST_STRENGTH * math.sqrt(n_features)
         share = SHARE
@@ -397,8 +426,8 @@ class ColumnScalesPlan:
         return known.released_scales
 
     def _use_octaves(self, known: KnownScales, noisy: FloatArray) -> KnownScales:
-        deviation = noise_deviation(self.octaves)
-        center, scale, is_narrow = match_octaves(noisy, self.n_samples, deviation)
+        distribution = NoiseDistribution(noise_deviation(self.octaves), self.cells.is_pure)
+        center, scale, is_narrow = match_octaves(noisy, self.n_samples, distribution)
         # A column whose centre is near zero has no range around it. An estimated centre is near
         # zero if both signs are probable.
         narrow = np.flatnonzero(is_narrow & (np.abs(center) > scale))
@@ -410,10 +439,11 @@ class ColumnScalesPlan:
     def _use_cells(self, known: KnownScales, noisy: FloatArray) -> KnownScales:
         center, scale = known.released_scales.center.copy(), known.released_scales.scale.copy()
         deviation = noise_deviation(_noise_of_counts(len(known.narrow), self.cells))
+        distribution = NoiseDistribution(deviation, self.cells.is_pure)
         for j, low, high, cells in zip(known.narrow, *_ends(known), noisy, strict=True):
             length = high - low
             place, width = match_linear(
-                cells, self.n_samples, deviation, (center[j] - low) / length, scale[j] / length
+                cells, self.n_samples, distribution, (center[j] - low) / length, scale[j] / length
             )
             center[j], scale[j] = low + place * length, width * length
         return replace(known, scales=ColumnScales(center, scale))
@@ -572,7 +602,7 @@ def plan_column_scales(n_samples: int, n_features: int, budget: Budget) -> Colum
         f"an estimate of the scales of {n_features} columns",
         "state their public scales, or use fewer columns",
     )
-    octaves, cells, moments = budget.parts(_PARTS)
+    octaves, cells, moments = budget.parts(_PURE_PARTS if budget.is_pure else _PARTS)
     first, narrow = _noise_of_counts(n_features, octaves), _noise_of_counts(1, cells)
     # docs/proofs/column_scales.md, Lemma 2.
     last = moments.noise(2.0 * math.sqrt(n_features) * UP)
