@@ -502,3 +502,13 @@ def test_a_table_without_rows_is_refused_by_a_sentence():
         model.fit(table, [0, 1] * 20)
     with pytest.raises(ValueError, match=r"^X has no rows$"):
         model.predict(table[:0])
+
+
+def test_a_fit_without_names_forgets_those_of_the_one_before():
+    frame, y = patients(80)
+    model = clone(TABLE).set_params(schema={"0": "number"}, classes=None)
+    numbers = frame[["platelets"]].rename(columns={"platelets": "0"})
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        assert list(model.fit(numbers, y).feature_names_in_) == ["0"]
+        assert not hasattr(model.fit(numbers.to_numpy(), y), "feature_names_in_")
