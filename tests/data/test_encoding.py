@@ -459,4 +459,9 @@ def test_a_schema_may_begin_with_a_mark_and_leave_facts_empty(tmp_path):
     path.write_text(json.dumps({"day": day}), encoding="utf-8-sig")
     rules, target = read_schema(path)
     (column,) = resolved_columns(read_frame(pd.DataFrame({"day": ["2020-01-01"]})), rules)
-    assert (column.kind, column.date_format, column.has_range, target) == ("date", None, False, None)
+    assert (column.kind, column.date_format, column.has_range, target) == (
+        "date",
+        None,
+        False,
+        None,
+    )
