@@ -1,7 +1,10 @@
 """The shared base: defaults, parameters, prediction."""
 
+from contextlib import nullcontext
+
 import numpy as np
 import pytest
+from sklearn.utils import get_tags
 
 from dp_halfspace import OutputPerturbationClassifier
 from dp_halfspace._params import resolved_delta
@@ -72,3 +75,11 @@ def test_a_score_weighs_the_records_as_asked():
     labels[:20] = 1 - labels[:20]
     assert model.score(X, labels) == pytest.approx(40 / 60)
     assert model.score(X, labels, weights) == pytest.approx(1.0 - 210.0 / 1830.0)
+
+
+@pytest.mark.parametrize("estimator", instances(), ids=label)
+def test_a_class_says_whether_it_takes_more_than_two_classes(estimator):
+    X, y = with_enough_records(estimator, *separated(60, 4, 3))
+    takes = get_tags(estimator).classifier_tags.multi_class
+    with nullcontext() if takes else pytest.raises(ValueError, match="classes|binary"):
+        estimator.set_params(classes=[0, 1, 2]).plan(X, y)
