@@ -6976,4 +6976,24 @@ MUTANTS = [
             "test_what_is_printed_before_a_common_failure_is_compared",
         ),
     ),
+    *of(
+        "privacy/accounting.py",
+        "tests/privacy/test_budget.py",
+        (
+            "_Composition.log_delta",
+            "self.unsampled.log_delta(epsilon, enough)",
+            "self.unsampled.log_delta(2.0 * epsilon, enough)",
+            "test_the_only_record_is_no_secret",
+        ),
+    ),
+    *of(
+        "preprocessing/scalers.py",
+        "tests/preprocessing/test_scalers.py",
+        (
+            "PrivateScaler._plans",
+            "sort_by_person(groups, np.empty((shape[0], 0)))[1]",
+            "None",
+            "test_a_scaler_forgets_names_and_plans_for_people",
+        ),
+    ),
 ]

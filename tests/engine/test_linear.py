@@ -424,3 +424,10 @@ def test_wide_rows_have_neither_scales_nor_a_moment():
         assert (plan.shape.scales is None) == (not plan.shape.has_moment) == is_wide
     longer = replace(plan.shape, constant=3.0)
     assert longer.first_constant == 3.0 * plan.shape.first_constant > 0.0
+
+
+def test_steps_without_noise_are_as_long_as_the_curvature_allows():
+    """A quarter for two classes, and a half for the scores of more."""
+    for n_classes, curvature in ((2, 0.25), (3, 0.5)):
+        walk = steps.first_walk(4, n_classes, 100.0, math.inf, 2.0)
+        assert walk.size == pytest.approx(2.0**2 / (curvature * 100.0))
