@@ -6854,4 +6854,156 @@ MUTANTS = [
             "test_columns_are_clipped_as_in_a_prediction",
         ),
     ),
+    *of(
+        "estimators/base.py",
+        "tests/estimators/test_default_linear.py",
+        (
+            "PrivateLinearClassifier._set_fitted",
+            "self._forget()",
+            "",
+            "test_a_fit_forgets_the_kind_of_the_one_before",
+        ),
+    ),
+    *of(
+        "estimators/_small_tables.py",
+        "tests/estimators/test_small_tables.py",
+        (
+            "SmallTableFit.run",
+            "coefficients = coefficients / norm",
+            "pass",
+            "test_rows_and_their_norm_in_another_unit_have_the_same_scores",
+        ),
+        (
+            "plan_small_fit",
+            "facts.n_features - n_indicators",
+            "facts.n_features",
+            "test_indicators_of_what_is_missing_do_not_count_as_columns",
+        ),
+    ),
+    *of(
+        "selection/small_tables.py",
+        "tests/estimators/test_prior.py",
+        (
+            "ListSelection.candidate",
+            "block > n_drawn",
+            "block >= n_drawn",
+            "test_only_the_numbers_of_the_prior_are_the_prior",
+        ),
+    ),
+    *of(
+        "engine/linear.py",
+        "tests/estimators/test_balanced.py",
+        (
+            "LinearFit.run",
+            "not (shape.scales or shape.balances)",
+            "not shape.scales",
+            "test_a_table_without_a_scale_to_estimate_is_balanced",
+        ),
+    ),
+    *of(
+        "engine/moment.py",
+        "tests/engine/test_moment.py",
+        (
+            "centring_of",
+            "max(moment[-1, -1] / c**2, deviation / c**2, 1.0)",
+            "moment[-1, -1] / c**2",
+            "test_a_total_that_noise_hides_is_at_least_that_noise",
+        ),
+        (
+            "centring_of",
+            "deviation / math.sqrt(2.0) / c / total",
+            "deviation / c / total",
+            "test_the_error_of_a_mean_is_that_of_its_noise",
+        ),
+    ),
+    *of(
+        "engine/scales.py",
+        "tests/engine/test_scales.py",
+        (
+            "ColumnScalesPlan._use_octaves",
+            "is_narrow & (np.abs(center) > scale)",
+            "is_narrow",
+            "test_a_column_near_zero_has_no_range_to_be_counted_in",
+        ),
+    ),
+    *of(
+        "papers/labels.py",
+        "tests/papers/test_label_statistic.py",
+        (
+            "LabelStatistic.run",
+            "self.mechanism.contrast",
+            "1.0",
+            "test_responses_are_made_up_for_by_the_chance_of_a_lie",
+        ),
+    ),
+    *of(
+        "papers/known_margin.py",
+        "tests/papers/test_phased_gd.py",
+        (
+            "PhasedPass.run",
+            "self.margin * weights[classes[index]]",
+            "self.margin * np.ones(len(index))",
+            "test_class_weights_reach_the_steps",
+        ),
+    ),
+    *of(
+        "ledger/ledger.py",
+        "tests/ledger/test_ledger_file.py",
+        (
+            "PrivacyLedger._catch_up",
+            "(rows[0].number, rows[0].digest) != known",
+            "False",
+            "test_another_history_of_the_same_length_is_seen_by_who_has_read_the_first",
+        ),
+    ),
+    *of(
+        "metrics/_held_out.py",
+        "tests/metrics/test_score.py",
+        (
+            "HeldOut._outcomes",
+            "model = without_ledger_and_seed(model)",
+            "pass",
+            "test_workers_get_a_model_without_its_ledger_and_its_seed",
+        ),
+    ),
+    *of(
+        "model_selection/prefit.py",
+        "tests/model_selection/test_conformal.py",
+        (
+            "PrivateConformalClassifier._release",
+            "- plan.step * steps",
+            "+ plan.step * steps",
+            "test_candidates_farther_from_all_classes_are_worth_less",
+        ),
+    ),
+    *of(
+        "audit/white_box.py",
+        "tests/audit/test_replay.py",
+        (
+            "_Outcome.differences",
+            'names &= {"output", "exceptions"}',
+            'names &= {"exceptions"}',
+            "test_what_is_printed_before_a_common_failure_is_compared",
+        ),
+    ),
+    *of(
+        "privacy/accounting.py",
+        "tests/privacy/test_budget.py",
+        (
+            "_Composition.log_delta",
+            "self.unsampled.log_delta(epsilon, enough)",
+            "self.unsampled.log_delta(2.0 * epsilon, enough)",
+            "test_the_only_record_is_no_secret",
+        ),
+    ),
+    *of(
+        "preprocessing/scalers.py",
+        "tests/preprocessing/test_scalers.py",
+        (
+            "PrivateScaler._plans",
+            "sort_by_person(groups, np.empty((shape[0], 0)))[1]",
+            "None",
+            "test_a_scaler_forgets_names_and_plans_for_people",
+        ),
+    ),
 ]

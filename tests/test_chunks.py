@@ -400,6 +400,8 @@ def test_what_does_not_run_on_chunks_says_so():
         model.fit(rows, labels, groups=Y)
     with pytest.raises(ValueError, match="state the public label set"):
         AdaptiveMarginClassifier().fit(rows, labels)
+    with pytest.raises(ValueError, match="state the public label set"):
+        AdaptiveMarginClassifier().fit(rows, np.array(Y, dtype=np.float64))
     for given in (rows, X):
         with pytest.warns(PrivacyWarning, match="takes the label set from y") as caught:
             seen = AdaptiveMarginClassifier().fit(given, Y)

@@ -510,3 +510,26 @@ def test_what_a_lazy_array_says_is_not_shown(kind, lazy):
     assert "secret" not in [str(each.message) for each in seen]
     assert "secret" not in f"{error.value!r} {error.value.__context__!r}"
     assert (model.decision_function(rows) == expected.decision_function(rows)).all()
+
+
+@pytest.mark.parametrize("classes", [[0, 1, 1], [0], [[0, 1]], [0.0, np.nan]])
+def test_a_label_set_has_distinct_labels(classes):
+    with pytest.raises(ValueError, match="at least two distinct labels"):
+        AdaptiveMarginClassifier(classes=classes).fit(np.ones((40, 2)), np.arange(40) % 2)
+
+
+@pytest.mark.parametrize("unit", ["m8[D]", "M8[D]"])
+def test_dates_and_durations_are_no_numbers(unit):
+    """Their numbers depend on their unit, of columns as of arrays."""
+    cells = np.arange(40).astype(unit)
+    frame = pd.DataFrame({"age": np.ones(40), "since": cells})
+    for rows, where in ((frame, "column 'since'"), (cells[:, None], "column 0")):
+        with pytest.raises(ValueError, match=f"X holds dates or durations in {where}:"):
+            AdaptiveMarginClassifier(classes=[0, 1]).fit(rows, np.arange(40) % 2)
+
+
+def test_an_error_names_five_columns_and_counts_the_others():
+    rows = pd.DataFrame(np.full((40, 8), np.nan), columns=list("abcdefgh"))
+    model = AdaptiveMarginClassifier(classes=[0, 1], data_norm=1.0)
+    with pytest.raises(ValueError, match="in columns 'a', 'b', 'c', 'd', 'e' and 3 more: replace"):
+        model.fit(rows, np.arange(40) % 2)

@@ -7,15 +7,17 @@ from contextlib import contextmanager
 from fractions import Fraction
 from inspect import signature
 from numbers import Real
+from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 import sklearn
 from sklearn.base import clone
 
 import dp_halfspace
 from dp_halfspace import PrivacyWarning, PrivateSearchCV, model_selection, preprocessing
-from dp_halfspace._params import is_public_number
+from dp_halfspace._params import is_public_number, storable
 from dp_halfspace._sklearn_compat import Interval
 from dp_halfspace.optim.losses import LOGISTIC
 from dp_halfspace.optim.objectives import MarginObjective
@@ -224,3 +226,8 @@ def test_a_path_from_infinity_would_not_end():
 
     with pytest.raises(TimeoutError), at_most(0.7), np.errstate(all="ignore"):
         newton_cg_path(Unbounded(overflowing()), 1e-9, 100)
+
+
+def test_parameters_inside_of_others_are_stored_without_their_libraries():
+    held = [pd.Series([1, 2]), (Path("a"), range(2))], {"key": pd.Index(["x"])}
+    assert storable(held) == ([[1, 2], ("a", [0, 1])], {"key": ["x"]})

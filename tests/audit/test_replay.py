@@ -897,3 +897,16 @@ def test_the_cost_of_a_perturbed_objective_holds_the_ratio_of_its_jacobians():
     laplace = L2LaplaceNoise(1.0, 0.5)
     assert epsilon_of([laplace, laplace], 0.0) == pytest.approx(1.0)
     assert epsilon_of([laplace, GaussianNoise(1.0, 1.0)], 0.0) == math.inf
+
+
+def test_what_is_printed_before_a_common_failure_is_compared():
+    def says_and_fails(X, y):
+        print(X[0, 0])
+        raise ValueError("whatever the rows are")
+
+    X, y = np.zeros((4, 1)), np.zeros(4)
+    assert replay(says_and_fails, X, y, X + 1.0, y, n_histories=1).findings == (
+        "output: differs though all releases agree",
+    )
+    with pytest.raises(ValueError, match="whatever the rows are"):
+        replay(says_and_fails, X, y, X, y, n_histories=1)

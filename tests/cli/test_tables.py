@@ -514,3 +514,12 @@ def test_a_quote_in_another_line_does_not_decide_how_long_a_cell_may_be(tmp_path
     assert found[0]["b"].iloc[0] == long.strip()
     # The limit belongs to the process and outlives the file.
     assert len(limits) == 1
+
+
+def test_a_rule_of_the_labels_is_left_out_and_that_of_a_column_precedes_the_file(tmp_path):
+    """A file with commas between its columns has 1,234 for 1234, unless the schema says no."""
+    lines = ["a,b,y", *(f'"1,234","1,234",{i % 2}' for i in range(30))]
+    schema = {"a": {"kind": "number", "decimal": ","}, "b": "number", "y": [0, 1]}
+    table = read(write(tmp_path, lines), schema=schema)
+    assert table.rows.iloc[0].tolist() == [1.234, 1234.0]
+    assert "y" not in table.rules

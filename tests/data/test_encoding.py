@@ -451,3 +451,17 @@ def test_some_of_the_rows_are_those_of_the_table():
 def test_a_range_is_that_of_a_number_or_a_date():
     with pytest.raises(ValueError, match="only numbers and dates have a range"):
         encoded_column(["1"], {"kind": "boolean", "range": [0, 1]})
+
+
+def test_a_schema_may_begin_with_a_mark_and_leave_facts_empty(tmp_path):
+    """As some editors save a file, and as a template of all facts is filled in."""
+    path, day = tmp_path / "schema.json", {"kind": "date", "format": None, "range": None}
+    path.write_text(json.dumps({"day": day}), encoding="utf-8-sig")
+    rules, target = read_schema(path)
+    (column,) = resolved_columns(read_frame(pd.DataFrame({"day": ["2020-01-01"]})), rules)
+    assert (column.kind, column.date_format, column.has_range, target) == (
+        "date",
+        None,
+        False,
+        None,
+    )

@@ -415,3 +415,19 @@ def test_equal_neighbouring_events_become_one():
     other = Release("two", Gaussian(0.2), lambda known: None, None, None)
     assert events_of([other, release, release]) == (Gaussian(0.2), Repeated(Gaussian(0.1), 2))
     assert asks_of([other, release, release]) == ("two", "2 ones")
+
+
+def test_wide_rows_have_neither_scales_nor_a_moment():
+    """From 513 columns on; their constant column is as long as its factor says."""
+    for width, is_wide in ((512, False), (513, True)):
+        plan = plan_of(np.broadcast_to(0.0, (10**6, width)))
+        assert (plan.shape.scales is None) == (not plan.shape.has_moment) == is_wide
+    longer = replace(plan.shape, constant=3.0)
+    assert longer.first_constant == 3.0 * plan.shape.first_constant > 0.0
+
+
+def test_steps_without_noise_are_as_long_as_the_curvature_allows():
+    """A quarter for two classes, and a half for the scores of more."""
+    for n_classes, curvature in ((2, 0.25), (3, 0.5)):
+        walk = steps.first_walk(4, n_classes, 100.0, math.inf, 2.0)
+        assert walk.size == pytest.approx(2.0**2 / (curvature * 100.0))

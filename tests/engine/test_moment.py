@@ -8,7 +8,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from dp_halfspace.engine.moment import centring_of, moment_noise, packed
+from dp_halfspace.engine.moment import CONSTANT, LENGTHENED, centring_of, moment_noise, packed
 from dp_halfspace.privacy.budget import Budget
 
 
@@ -47,3 +47,36 @@ def test_directions_are_as_orthonormal_as_the_proof_assumes(size):
     V = centring_of(released, 1e4, noise, constant=0.0)[0].directions
     error = np.linalg.norm(V.T @ V - np.eye(V.shape[1]), 2)
     assert error < 2.0**-36
+
+
+def released_means(mean, mu):
+    """Released means of rows, and the error that is stated for each of their entries."""
+    rng, n = np.random.default_rng(0), 2000
+    inside = np.append(mean, CONSTANT) / LENGTHENED
+    noise = moment_noise(n, len(inside), n, Budget.gaussian(mu), is_single=False)
+    exact = packed(n * np.outer(inside, inside))
+    found = [
+        centring_of(exact + noise.sigma * rng.standard_normal(exact.size), n, noise, constant=1.0)
+        for _ in range(8)
+    ]
+    return np.array([centring.mean for centring, _ in found]), found[0][0].mean_error
+
+
+def test_the_error_of_a_mean_is_that_of_its_noise():
+    found, error = released_means(np.full(40, 0.1), mu=0.3)
+    assert np.std(found - 0.1) == pytest.approx(error, rel=0.15)
+
+
+def test_a_mean_that_is_noise_alone_is_shrunk_to_zero():
+    found, error = released_means(np.zeros(40), mu=0.3)
+    assert np.std(found) < 0.15 * error
+
+
+def test_a_total_that_noise_hides_is_at_least_that_noise():
+    """The weights of all records are private; noise may make their sum small, or negative."""
+    noise = moment_noise(100, 3, 100, Budget.gaussian(0.1), is_single=False)
+    for corner in (-5.0, 0.0, 1e-9):
+        moment = np.diag([1.0, 1.0, corner])
+        centring, total = centring_of(packed(moment), math.nan, noise, constant=1.0)
+        assert total >= noise.sigma
+        assert np.isfinite(centring.to_final).all()

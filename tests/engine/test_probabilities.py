@@ -52,6 +52,8 @@ def test_far_scores_have_finite_logarithms():
     assert np.isfinite(found).all()
     np.testing.assert_allclose(found[1], np.log(0.5))
     assert found[0, 1] == pytest.approx(-1e5 + np.log(2.0))
+    with np.errstate(over="ignore"):
+        assert np.isfinite(log_odds_of(np.array([-1e308, 1e308]))).all()
 
 
 def test_log_odds_never_fall_where_scores_rise():

@@ -291,3 +291,12 @@ def test_heavy_tails_zeros_constants_and_missing_values_have_units(is_pure):
     assert np.abs(Z).max() <= CLIP
     assert (Z[:, 4] == 0).all()
     assert 0.3 < Z[~np.isnan(X[:, 5]), 5].std() < 3
+
+
+def test_a_column_near_zero_has_no_range_to_be_counted_in(monkeypatch):
+    """Its range would be around its centre, and of no length."""
+    found = np.array([0.0, -0.5, 20.0, -20.0]), np.ones(4), np.ones(4, dtype=bool)
+    monkeypatch.setattr(units_module, "match_octaves", lambda *_: found)
+    plan = plan_column_scales(1000, 4, Budget.gaussian(1.0))
+    known = plan._use_octaves(units_module.KnownScales(), np.zeros((4, 9)))
+    assert known.narrow.tolist() == [2, 3]

@@ -58,6 +58,13 @@ def test_an_empty_class_is_silent(mechanism, label, data):
     assert np.isfinite(fitted.intercept_).all()
 
 
+def test_a_threshold_has_no_error_of_an_intercept(data):
+    """The attributes of the direction are about its own intercept, which is replaced."""
+    names = vars(model(epsilon=1.0).fit(*data))
+    fitted_names = {name for name in names if name.endswith("_")}
+    assert not {"intercept_std_error_", "margin_"} & fitted_names
+
+
 def test_public_counts_change_the_normaliser_of_pairs_alone(data):
     private = model(mechanism="output").fit(*data).privacy_
     stated = model(mechanism="output", class_counts=(300, 2700)).fit(*data).privacy_

@@ -99,6 +99,16 @@ def test_the_replay_sees_weights_above_one(monkeypatch):
     assert worst(OutputPerturbationClassifier(data_norm=3.0)) > 1.0
 
 
+def test_a_table_without_a_scale_to_estimate_is_balanced():
+    """The counts read the rows as they were handed in, before features are computed."""
+    rows, schema = np.where(X[:, :2] > 1.0, "red", "green"), ["red", "green"]
+    table = PrivateTableClassifier(schema={"0": schema, "1": schema}, features="additive")
+    model = fitted(balanced(table), rows, Y, random_state=1)
+    assert dict(model.privacy_.public)["private_column_scales"] == ()
+    shares = [model.predict_proba([[first, "green"]])[0, 1] for first in schema]
+    assert shares[1] < 0.5 < shares[0]
+
+
 def test_what_cannot_be_balanced_is_refused():
     for estimator in ESTIMATORS:
         with pytest.raises(ValueError, match="delta > 0"):

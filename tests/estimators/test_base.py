@@ -1,7 +1,10 @@
 """The shared base: defaults, parameters, prediction."""
 
+from contextlib import nullcontext
+
 import numpy as np
 import pytest
+from sklearn.utils import get_tags
 
 from dp_halfspace import OutputPerturbationClassifier
 from dp_halfspace._params import resolved_delta
@@ -63,3 +66,20 @@ def test_rows_beyond_the_stated_norm_are_scored_as_they_were_fitted():
     scores = model.fit(X, y).decision_function(np.array([[0.6, 0.8], [6.0, 8.0], [0.3, 0.4]]))
     assert scores[0] == pytest.approx(scores[1], rel=1e-12)
     assert scores[2] != pytest.approx(scores[0], rel=1e-3)
+
+
+def test_a_score_weighs_the_records_as_asked():
+    X, y = separated(60, 4)
+    model = OutputPerturbationClassifier(classes=[0, 1]).fit(X, y)
+    labels, weights = model.predict(X), np.arange(1.0, 61.0)
+    labels[:20] = 1 - labels[:20]
+    assert model.score(X, labels) == pytest.approx(40 / 60)
+    assert model.score(X, labels, weights) == pytest.approx(1.0 - 210.0 / 1830.0)
+
+
+@pytest.mark.parametrize("estimator", instances(), ids=label)
+def test_a_class_says_whether_it_takes_more_than_two_classes(estimator):
+    X, y = with_enough_records(estimator, *separated(60, 4, 3))
+    takes = get_tags(estimator).classifier_tags.multi_class
+    with nullcontext() if takes else pytest.raises(ValueError, match=r"classes|binary"):
+        estimator.set_params(classes=[0, 1, 2]).plan(X, y)

@@ -16,7 +16,7 @@ from dp_halfspace import (
 )
 from dp_halfspace.estimators import base
 from dp_halfspace.model_selection import PrivateSearchCV
-from dp_halfspace.privacy.events import single_runs
+from dp_halfspace.privacy.events import Either, single_runs
 
 needs_callbacks = pytest.mark.skipif(
     not hasattr(AdaptiveMarginClassifier(), "set_callbacks"), reason="scikit-learn before 1.9"
@@ -176,3 +176,13 @@ def test_versions_without_callbacks_fit_as_before(monkeypatch):
     model = AdaptiveMarginClassifier(epsilon=9.0, classes=[0, 1, 2])
     assert not hasattr(model, "set_callbacks")
     assert model.fit(*table()).coef_.shape == (3, 4)
+
+
+def test_the_number_of_releases_is_open_where_a_release_decides_it():
+    """One column, or thirty steps: what follows a count of the classes depends on it."""
+    rare = PrivateTableClassifier(epsilon=1.0, classes=[0, 1], schema={"0": "number"})
+    record = rare.plan(*table(600, 1))
+    assert any(isinstance(event, Either) for event in record.events)
+    assert base._n_releases(record) is None
+    steps = rare.set_params(features="linear").plan(*table(600, 1))
+    assert base._n_releases(steps) == sum(single_runs(steps.events).values()) > 30

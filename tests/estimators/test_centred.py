@@ -89,6 +89,14 @@ def test_no_moment_where_it_is_not_worth_its_price(n, d, epsilon):
     assert plan_centred_objective(read, LOGISTIC, budget).moment is None
 
 
+def test_only_rows_without_a_moment_have_the_constant_of_the_intercept():
+    """The mean of the rows is read off the moment by a constant that is known."""
+    read = replace(read_of(40, 3), constant=4.0)
+    assert read.first_constant(has_moment=True) == CONSTANT
+    assert read.first_constant(has_moment=False) == 4.0 * CONSTANT
+    assert replace(read, constant=0.0).first_constant(has_moment=True) == 0.0
+
+
 def centred(X, constant=1.0):
     """Final rows behind the exact moment."""
     rows = clipped_rows_over(X, LENGTHENED, 1.0 / LENGTHENED, (CONSTANT / LENGTHENED,), None)

@@ -246,3 +246,18 @@ def test_the_guard_sees_a_use_of_rows_outside(monkeypatch):
     monkeypatch.setattr(linear, "run", leaks)
     with pytest.raises(AssertionError, match="outside a question"):
         run_guarded({}, monkeypatch)
+
+
+def test_a_fit_forgets_the_kind_of_the_one_before():
+    """A selection for a small table is about equally sure everywhere, and steps are not."""
+    X, y = skewed()
+    model = AdaptiveMarginClassifier(classes=[0, 1])
+    few = np.arange(150)
+    assert fitted(model, X[few], y[few], random_state=1).certainty_ > 0.0
+    again, fresh = (
+        each.set_params(random_state=1).fit(X, y)
+        for each in (model.fit(X[few], y[few]), AdaptiveMarginClassifier(classes=[0, 1]))
+    )
+    assert not hasattr(fresh, "certainty_")
+    assert vars(again).keys() == vars(fresh).keys()
+    np.testing.assert_array_equal(again.predict_proba(X), fresh.predict_proba(X))

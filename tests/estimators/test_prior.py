@@ -209,6 +209,19 @@ def test_a_prior_that_is_kept_predicts_what_it_predicted():
         assert model.projection_ is None
 
 
+@pytest.mark.parametrize("plan", [plan_small_table, plan_small_tree])
+def test_only_the_numbers_of_the_prior_are_the_prior(plan):
+    """Constant classifiers end the list of the others, whatever follows it."""
+    prior = LinearPrior(np.ones((1, 4)), np.zeros(1), np.zeros(4))
+    classes = () if plan is plan_small_table else (2,)
+    listed = plan(200, 4, *classes, 1.0, seed=0, prior=prior)
+    lengths = [listed.n_listed - 2 * listed.n_constants, 2 * listed.n_constants, listed.n_listed]
+    for number, is_prior in ((lengths[0], False), (sum(lengths[:2]) - 1, False),
+                             (sum(lengths[:2]), True), (sum(lengths) - 1, True)):  # fmt: skip
+        found = listed.candidate(number, lengths)
+        assert (found.is_prior, bool(np.any(found.coefficients))) == (is_prior, is_prior)
+
+
 def test_more_classes():
     X, y = table(200, 3)
     model = classifier(epsilon=0.5, prior=good(3), n_classes=3).fit(X, y)

@@ -16,6 +16,7 @@ from dp_halfspace import (
     PureHalfspaceClassifier,
 )
 from dp_halfspace.audit import replay
+from dp_halfspace.inspection.card import outlook_for
 from dp_halfspace.ledger import PrivacyLedger
 from dp_halfspace.privacy import Exponential, Gaussian, Pure, accounting
 from dp_halfspace.rows.directions import asinh_cells
@@ -46,6 +47,46 @@ def fitted(kind, X, y, **params):
     given = {"classes": [0, 1], **params}
     model = type(kind)(**{**kind.get_params(), **given})
     return model.fit(X, y)
+
+
+@pytest.mark.filterwarnings("ignore:random_state")
+def test_rows_and_their_norm_in_another_unit_have_the_same_scores():
+    """Of a direction as of columns on a logarithmic scale."""
+    X = np.random.default_rng(0).normal(size=(300, 4))
+    kinds = set()
+    for rows, labels in ((X, (X @ [1.0, -2.0, 0.5, 1.0] > 0.0).astype(int)), ward()):
+        one, eight = (
+            fitted(
+                AdaptiveMarginClassifier(), unit * rows, labels,
+                epsilon=0.5, data_norm=unit, random_state=3,
+            )
+            for unit in (1.0, 8.0)
+        )  # fmt: skip
+        scores = eight.decision_function(8.0 * rows)
+        np.testing.assert_array_equal(one.decision_function(rows), scores)
+        kinds.add(one.scaler_ is None)
+    assert kinds == {False, True}
+
+
+def test_indicators_of_what_is_missing_do_not_count_as_columns():
+    """Four numbers, each with an indicator: n epsilon of 240 is enough for steps."""
+    kinds = dict.fromkeys("0123", "number")
+    table = PrivateTableClassifier(schema=kinds, classes=[0, 1])
+    for n_samples, is_small in ((239, True), (250, False)):
+        record = table.plan(*ward(n_samples))
+        assert (dict(record.public)["solver"] == "exponential_mechanism") == is_small
+    model = table.fit(*ward(200))
+    assert outlook_for(model).n_features == 4
+
+
+@pytest.mark.parametrize("counts", [False, True])
+def test_every_event_says_what_it_asks_for(counts):
+    X, y = several(n_columns=16)
+    table = PrivateTableClassifier(epsilon=1.3, classes=[0, 1, 2], probability=counts)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        plan = table._fit_plan(table._training_data(X, y, None, None))
+    assert len(plan.asks) == len(plan.events) == 2 + counts
 
 
 @pytest.mark.sampled(2)

@@ -515,3 +515,22 @@ def test_a_table_without_rows_is_refused_by_a_sentence():
         model.fit(table, [0, 1] * 20)
     with pytest.raises(ValueError, match=r"^X has no rows$"):
         model.predict(table[:0])
+
+
+def test_a_pure_budget_that_pays_for_no_scales_says_so():
+    X, y = np.random.default_rng(0).normal(size=(100, 5)), np.arange(100) % 2
+    table = PrivateTableClassifier(
+        delta=0.0, features="linear", classes=[0, 1], schema=dict.fromkeys("01234", "number")
+    )
+    with pytest.warns(PrivacyWarning, match="too small to estimate the scales of 5 columns"):
+        assert np.isfinite(table.fit(X, y).decision_function(X)).all()
+
+
+def test_a_fit_without_names_forgets_those_of_the_one_before():
+    frame, y = patients(80)
+    model = clone(TABLE).set_params(schema={"0": "number"}, classes=None)
+    numbers = frame[["platelets"]].rename(columns={"platelets": "0"})
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        assert list(model.fit(numbers, y).feature_names_in_) == ["0"]
+        assert not hasattr(model.fit(numbers.to_numpy(), y), "feature_names_in_")

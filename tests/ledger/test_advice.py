@@ -254,6 +254,17 @@ def test_what_remains_for_a_release_is_accepted(epsilon):
         release.make(left, ledger)
 
 
+def test_what_remains_is_found_without_a_warning_of_each_number_that_is_tried():
+    X, y = np.random.default_rng(0).normal(size=(60, 4)), np.arange(60) % 2
+    model = ObjectivePerturbationClassifier(classes=[0, 1], delta=0.0)
+    with pytest.warns(PrivacyWarning, match="too small to estimate the scales"):
+        model.plan(X, y)
+    with warnings.catch_warnings(record=True) as seen:
+        warnings.simplefilter("always")
+        assert PrivacyLedger(epsilon=1.0, delta=0.0).remaining_for(model, X, y) == 1.0
+    assert not seen
+
+
 def test_what_remains_for_a_function_and_for_nothing():
     ledger = PrivacyLedger(epsilon=1.0, delta=0.0)
     ledger.charge(pure(0.25))

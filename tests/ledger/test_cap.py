@@ -241,6 +241,7 @@ def test_an_adaptive_cap_takes_the_better_of_two_sums():
     small = [Repeated(Pure(0.01), 300)]
     assert rule.holds([Pure(1.0)])
     assert rule.holds(small)
+    assert rule.holds([Repeated(Pure(0.01), 150)])
     root = gdp_epsilon(math.sqrt(300 * math.pi / 2) * 0.01, 1e-6)
     assert rule.spent(small, 1e-6) == pytest.approx(root, rel=1e-6)
     # Both at once, never: half of each is more than the cap.

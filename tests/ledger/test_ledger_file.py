@@ -10,6 +10,7 @@ import random
 import signal
 import sqlite3
 from contextlib import closing
+from functools import partial
 from hashlib import sha256
 
 import numpy as np
@@ -207,6 +208,19 @@ def test_a_handle_does_not_charge_a_ledger_that_took_the_name_of_its_own(path, n
         pickle.loads(pickle.dumps(thawed)).charge(pure(0.1))
     assert new.entries() == []
     assert "not available" in repr(old)
+
+
+def test_another_history_of_the_same_length_is_seen_by_who_has_read_the_first(path):
+    """A backup is put back, and a release is charged to it: its entry has the same number."""
+    reader = made(path, 0)
+    backup = path.read_bytes()
+    reader.charge(pure(0.1))
+    path.write_bytes(backup)
+    PrivacyLedger(path).charge(pure(0.4))
+    for use in (reader.spent, partial(reader.charge, pure(0.2))):
+        with pytest.raises(ValueError, match="has lost entries, or was replaced"):
+            use()
+    assert len(PrivacyLedger(path).entries()) == 1
 
 
 def test_a_file_that_is_replaced_during_a_charge_releases_nothing(path, monkeypatch):

@@ -14,6 +14,7 @@ from itertools import product
 
 import numpy as np
 import pytest
+from sklearn.base import BaseEstimator
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import (
     average_precision_score,
@@ -755,3 +756,47 @@ def test_the_area_has_a_second_name():
     assert one.metric == other.metric == dict(one.privacy_.public)["metric"] == "roc_auc"
     (listed,) = private_score(model, X, y, metric=["auc"], epsilon=5.0, delta=1e-6)
     assert listed.privacy_ == other.privacy_
+
+
+def test_an_interval_that_ends_at_one_end_of_the_range_says_something():
+    score = private_score(Known(), *records(np.random.default_rng(0), 600), epsilon=4.0)
+    for ends, is_uninformative in (((0.0, 0.5), False), ((0.5, 1.0), False), ((0.0, 1.0), True)):
+        assert replace(score, interval=ends).is_uninformative == is_uninformative
+
+
+def test_no_score_is_rebuilt_from_other_fields():
+    plain = private_score(Known(), *records(np.random.default_rng(0), 600)).to_dict()
+    less = {name: value for name, value in plain.items() if name != "groups"}
+    for odd in ({**plain, "more": 1}, less):
+        with pytest.raises(ValueError, match="a known metric, and the fields"):
+            PrivateScore.from_dict(odd)
+
+
+def test_quartiles_are_released_where_they_cost_a_quarter_at_most():
+    """Each takes an epsilon of 150 over the number of records."""
+
+    class Scored:
+        classes_ = np.array([0, 1])
+
+        def decision_function(self, X):
+            return X[:, 0]
+
+    for n, n_releases in ((590, 1), (610, 3)):
+        X, y = np.linspace(-1.0, 1.0, n)[:, None], np.arange(n) % 2
+        assert len(private_score(Scored(), X, y, metric="roc_auc").privacy_.events) == n_releases
+
+
+def test_workers_get_a_model_without_its_ledger_and_its_seed():
+    seen = []
+
+    class Watched(Known, BaseEstimator):
+        def __init__(self, ledger=None, random_state=None):
+            self.ledger, self.random_state = ledger, random_state
+
+        def predict(self, X):
+            seen.append((self.ledger, self.random_state))
+            return super().predict(X)
+
+    X, y = records(np.random.default_rng(0), 600)
+    private_score(Watched("a.ledger", 3), in_chunks(X, 200), y)
+    assert set(seen) == {(None, None)}

@@ -28,6 +28,7 @@ from dp_halfspace.datasets import in_chunks
 from dp_halfspace.model_selection import prefit
 from dp_halfspace.model_selection._crossing import COUNT_GRID
 from dp_halfspace.privacy.events import Exponential
+from dp_halfspace.privacy.interception import intercept_releases
 from dp_halfspace.privacy.mechanisms import ExponentialChoice
 from tests.model_selection.prefit_models import Several
 from tests.releases import record_releases
@@ -345,3 +346,24 @@ def test_the_records_that_a_coverage_takes_are_those_at_which_every_set_is_whole
     plan = wrapper._plan_release(SimpleNamespace(n=100))
     wanted = plan.coverage * (plan.takes + 1.0)
     assert wanted - plan.few == pytest.approx(plan.lacking)
+
+
+def test_candidates_farther_from_all_classes_are_worth_less():
+    """Records whose classes are sure: all candidates have the same sets, and the same excess."""
+    seen = []
+
+    def answer(value, mechanism, source):
+        seen.append(value)
+        return mechanism.perturb(value, source)
+
+    rows = np.tile([1.0, 0.0, 0.0], (400, 1))
+    with intercept_releases(answer):
+        PrivateConformalClassifier(Given(), coverage=0.9).fit(rows, np.zeros(400, dtype=int))
+    (utilities,) = seen
+    assert (np.diff(utilities[1:-1]) > 0.0).all()
+
+
+def test_sets_of_all_classes_hold_those_of_no_probability():
+    model = PrivateConformalClassifier(Given(), coverage=0.9).fit(X, Y)
+    model.threshold_ = 0.0
+    assert model.predict_set(np.array([[1.0, 0.0, -1e-17]])).all()

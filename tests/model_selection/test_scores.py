@@ -4,6 +4,7 @@ Proof: ``docs/proofs/selection.md``, section 9.
 """
 
 from itertools import product
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -105,7 +106,8 @@ def test_scores_rank_as_those_of_scikit_learn():
         found = candidates.score_of("balanced_accuracy", Says(2), x, y)
         expected = balanced_accuracy_score(y, x) * 2 * min(y.sum(), 200 - y.sum()) / 3
         assert found == pytest.approx(expected)
-    for x in ranks:
+    # Ties count one half, and rounded scores have many.
+    for x in [*ranks, *map(np.rint, ranks)]:
         found = candidates.score_of("roc_auc", Says(2), x, y)
         assert found == pytest.approx(roc_auc_score(y, x) * y.sum() * (200 - y.sum()) / 200)
 
@@ -142,6 +144,11 @@ def test_robust_accuracy_is_that_of_the_worst_move():
                 if factor < 1:
                     assert not (broken & right).any()
             assert (broken | right).all()
+    line = SimpleNamespace(
+        classes_=np.arange(2), coef_=np.ones((1, 1)), decision_function=lambda rows: rows[:, 0]
+    )
+    ends = np.array([[0.5], [0.5001], [-0.5]])
+    assert RobustAccuracy(0.5)(line, ends, [1, 1, 0]).tolist() == [0.0, 1.0, 0.0]
     with pytest.raises(ValueError, match="radius"):
         RobustAccuracy(-1.0)
 

@@ -565,3 +565,26 @@ def test_slacks_are_those_of_the_confidence_and_of_all_candidates(confidence):
     # Of five candidates four may be chosen wrongly, each by exp(-epsilon slack / 2).
     assert 4 * math.exp(-1.5 * plan.slack) == pytest.approx(1.0 - confidence, rel=1e-3)
     assert plan.deviations == pytest.approx(norm.ppf(confidence))
+
+
+def test_a_score_at_the_threshold_is_positive():
+    model = PrivateThresholdClassifier(Rare(), target="recall").fit(X, Y)
+    model.threshold_ = 0.25
+    assert model.predict(np.array([[0.25], [0.2499]])).tolist() == [1, 0]
+
+
+@every_target
+def test_the_candidate_that_meets_every_target_is_the_best_where_no_other_does(target):
+    """Scores that are all equal: no threshold but an infinite one meets the target."""
+    rows, labels, seen = np.zeros((60, 1)), np.arange(60) % 2, []
+
+    def answer(value, mechanism, source):
+        seen.append(value)
+        return mechanism.perturb(value, source)
+
+    with intercept_releases(answer):
+        value = 0.05 if target == "fpr" else 0.9
+        PrivateThresholdClassifier(Rare(), target=target, value=value).fit(rows, labels)
+    utilities = seen[-1]
+    assert utilities.argmax() == len(utilities) - 1
+    assert utilities[-1] > 1.0

@@ -9,11 +9,14 @@ from scipy.special import logsumexp
 
 from dp_halfspace.papers import labels as module
 from dp_halfspace.papers.labels import (
+    LabelStatistic,
     label_statistic,
     statistic_minimiser,
     statistic_sensitivity,
 )
+from dp_halfspace.privacy.noise import RandomizedResponse
 from dp_halfspace.rows.rows import Rows
+from tests.permits import permit_for
 
 
 def unit(rng, n, d):
@@ -75,3 +78,15 @@ def test_every_statistic_has_a_minimiser(scale):
         found = statistic_minimiser(rows, statistic, 2.0)
         assert np.isfinite(found).all()
         assert np.linalg.norm(found) <= (np.linalg.norm(statistic) + 30) / 2.0 + 1
+
+
+@pytest.mark.parametrize("n_classes", [2, 4])
+def test_responses_are_made_up_for_by_the_chance_of_a_lie(n_classes):
+    """The mean over many responses to one label is the statistic of the true label."""
+    rows, codes = Rows(np.ones((4000, 1))), np.full(4000, n_classes - 1)
+    response = RandomizedResponse(n_classes, 1.0)
+    ridge = 500.0
+    plan = LabelStatistic(n_classes, response, None, ridge)
+    found = plan.run(rows, codes, np.ones(n_classes), permit_for(*plan.events))
+    exact = statistic_minimiser(rows, label_statistic(rows, codes, n_classes), ridge)
+    np.testing.assert_allclose(found[-1], exact[-1], rtol=0.2)

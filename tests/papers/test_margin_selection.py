@@ -406,3 +406,10 @@ def test_trace_test_sees_what_is_kept(leak):
         model = fit("gaussian")
     model.extra = float(releases[-1].released.max()) if leak == "score" else [releases[8].released]
     assert traces(model, releases) != set()
+
+
+@pytest.mark.parametrize("epsilon", [0.01, 8.0])
+def test_margins_of_rows_of_norm_one_are_at_most_one(epsilon):
+    grid = MODULE.margin_grid(PROBLEM, Budget.of(epsilon, 1e-5))
+    assert grid == sorted(set(grid))
+    assert (max(grid) == 1.0) == (epsilon < 1.0)

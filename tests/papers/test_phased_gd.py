@@ -292,3 +292,12 @@ def test_neither_storage_nor_blocks_change_anything(monkeypatch):
     monkeypatch.setattr(module, "block_size", lambda n, d, is_sparse: min(n, 7))
     # Sums of parts are rounded otherwise, the iterates are not.
     np.testing.assert_allclose(run(plan, X, y), whole, rtol=1e-12)
+
+
+def test_class_weights_reach_the_steps():
+    """Rows that all point the same way: the class with the larger weight decides."""
+    X, y = np.tile([[1.0, 0.0]], (400, 1)), np.arange(400) % 2
+    plan = plan_pass(400, 2, mu=300.0, margin=0.5)
+    for weights, sign in (((0.1, 1.0), 1.0), ((1.0, 0.1), -1.0)):
+        found = plan.run(Rows(X), y, np.array(weights), permit_for(*plan.events))
+        assert sign * found[0, 0] > 0.3

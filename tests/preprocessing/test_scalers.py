@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy import sparse
 from sklearn.utils.estimator_checks import parametrize_with_checks
@@ -118,3 +119,13 @@ def test_messages_name_the_column_and_never_an_entry(transformer):
         transformer.fit(np.array([["1.5"], ["a private diagnosis"]], dtype=object))
     assert "diagnosis" not in str(refusal.value)
     assert refusal.value.__context__ is None
+
+
+def test_a_scaler_forgets_names_and_plans_for_people():
+    X, people = np.random.default_rng(0).normal(size=(120, 2)), np.arange(120) // 3
+    scaler = PrivateScaler().fit(pd.DataFrame(X, columns=["a", "b"]))
+    assert list(scaler.feature_names_in_) == ["a", "b"]
+    plan = scaler.plan(X, groups=people)
+    assert scaler.fit(X, groups=people).privacy_ == plan
+    assert dict(plan.public)["n_samples"] == 40
+    assert not hasattr(scaler, "feature_names_in_")

@@ -35,6 +35,7 @@ from dp_halfspace.privacy.mechanisms import (
     L2LaplaceNoise,
     NoNoise,
     SampledGaussianNoise,
+    noise_deviation,
 )
 from dp_halfspace.privacy.randomness import SeededBytes
 from tests.releases import record_releases
@@ -349,3 +350,11 @@ def test_a_ledger_without_entries_is_charged():
     ledger, charge = EmptyBook(), permit_for(Gaussian(0.1)).record
     authorise(charge, SeededBytes(0, "noise"), ledger)
     assert ledger.records == [charge]
+
+
+@pytest.mark.parametrize("size", [1, 3])
+def test_the_deviation_of_noise_is_that_of_its_draws(size):
+    source = SeededBytes(5, "deviation")
+    for noise in (L2LaplaceNoise(2.0, 0.5), GaussianNoise(2.0, 0.5)):
+        drawn = np.array([noise.perturb(np.zeros(size), source) for _ in range(300)])
+        assert np.std(drawn) == pytest.approx(noise_deviation(noise, size), rel=0.1)
