@@ -7000,9 +7000,9 @@ MUTANTS = [
         "preprocessing/scalers.py",
         "tests/preprocessing/test_scalers.py",
         (
-            "PrivateScaler._plans",
-            "sort_by_person(groups, np.empty((shape[0], 0)))[1]",
-            "None",
+            "PrivateScaler._plan_fit",
+            "n_samples if people is None else len(people)",
+            "n_samples",
             "test_a_scaler_forgets_names_and_plans_for_people",
         ),
     ),

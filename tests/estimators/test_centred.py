@@ -1,5 +1,6 @@
 """Perturbed minimisers of centred rows: budget, neighbours, certificate, coefficients."""
 
+import math
 from dataclasses import replace
 
 import numpy as np
@@ -91,10 +92,13 @@ def test_no_moment_where_it_is_not_worth_its_price(n, d, epsilon):
 
 def test_only_rows_without_a_moment_have_the_constant_of_the_intercept():
     """The mean of the rows is read off the moment by a constant that is known."""
-    read = replace(read_of(40, 3), constant=4.0)
-    assert read.first_constant(has_moment=True) == CONSTANT
-    assert read.first_constant(has_moment=False) == 4.0 * CONSTANT
-    assert replace(read, constant=0.0).first_constant(has_moment=True) == 0.0
+    read = replace(read_of(4000, 3), constant=4.0)
+    plan = plan_centred_objective(read, LOGISTIC, Budget.of(1.0, 1e-7))
+    assert plan.moment is not None
+    assert plan._constant_and_length == (CONSTANT, math.hypot(1.0, CONSTANT))
+    assert replace(plan, moment=None)._constant_and_length == (4.0 * CONSTANT, 1.0)
+    without = replace(plan, read=replace(read, constant=0.0))
+    assert without._constant_and_length == (0.0, 1.0)
 
 
 def centred(X, constant=1.0):
