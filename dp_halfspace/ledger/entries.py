@@ -11,7 +11,7 @@ import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from decimal import Decimal
+from decimal import Context, Decimal
 
 from dp_halfspace.ledger.store import Row, digest_of
 from dp_halfspace.privacy.events import Event, Pure, Repeated
@@ -20,6 +20,8 @@ from dp_halfspace.privacy.record import PrivacyRecord
 # Field of the stored text in addition to those of the record, and the facts that it may contain.
 _ABOUT = "about"
 _STATED = {"estimator", "purpose"}
+# Decimal numbers, so that ten times .1 is 1, in a context that no other code changes.
+_SUM = Context()
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,8 +96,7 @@ class Balance:
         for record in records:
             # Entries with seeded noise, which a file may contain, have no guarantee.
             counts.update((Pure(math.inf),) if record.noise == "seeded" else record.events)
-            # Decimal numbers, so that ten times .1 is 1.
-            asked += Decimal(repr(record.epsilon))
+            asked = _SUM.add(asked, Decimal(repr(record.epsilon)))
         deltas = self.deltas | {record.delta for record in records}
         return Balance(digest, last, counts, asked, deltas)
 
