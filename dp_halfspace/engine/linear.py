@@ -482,11 +482,6 @@ class LinearFit(FitPlan):
         return asks_of(self.releases)
 
     @property
-    def is_single(self) -> bool:
-        """Whether rows are read in float32."""
-        return self.shape.is_single
-
-    @property
     def known(self) -> Known:
         """What is known before the first release."""
         shape, length = self.shape, math.hypot(1.0 / _WIDE_CONSTANT, 1.0)

@@ -220,11 +220,6 @@ class FitPlan(PublicPlan, Protocol):
         return tuple(event.describe() for event in self.events)
 
     @property
-    def is_single(self) -> bool:
-        """Whether a run reads rows in estimated column scales in float32."""
-        return False
-
-    @property
     def column_clip(self) -> float:
         """Largest absolute value that a run is given of a column in its estimated scale."""
         return CLIP

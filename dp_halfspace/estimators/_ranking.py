@@ -23,7 +23,7 @@ from dp_halfspace._sklearn_compat import single_blas_thread
 from dp_halfspace.data.chunks import apply_to_chunks, sum_over_chunks
 from dp_halfspace.data.people import People
 from dp_halfspace.data.validation import TrainingData
-from dp_halfspace.engine.linear import plan_linear, without_missing
+from dp_halfspace.engine.linear import LinearFit, plan_linear, without_missing
 from dp_halfspace.engine.plan import FitPlan, Fitted, relative_weights
 from dp_halfspace.engine.scales import in_column_scales
 from dp_halfspace.estimators._centred import RowsRead, plan_centred_objective
@@ -59,11 +59,6 @@ class RankingFit(FitPlan):
         choice = self.choice
         last = (choice.event,) if isinstance(choice, ExponentialChoice) else ()
         return (*self.direction.events, *last)
-
-    @property
-    def is_single(self) -> bool:
-        """Whether rows in estimated column scales are a copy in float32."""
-        return self.direction.is_single
 
     @property
     def column_clip(self) -> float:
@@ -104,7 +99,9 @@ class RankingFit(FitPlan):
         longest, size = facts.data_norm, math.sqrt(facts.n_features) * UP
         # No row in column scales is longer than the clip of all columns.
         if fitted.scales is not None:
-            kind = np.float32 if self.is_single else np.float64
+            # As in the direction, which is the only one that estimates scales on its own.
+            assert isinstance(self.direction, LinearFit)
+            kind = self.direction.shape.kind
             X, longest = in_column_scales(X, fitted.scales, fitted.clip, kind), fitted.clip * size
         elif facts.in_column_scales:
             longest = self.column_clip * size

@@ -54,13 +54,12 @@ class ScaledFit(FitPlan):
     takes: frozenset[str]
 
     def run(self, data: TrainingData, permit: Permit) -> Fitted:
-        """Estimate the scales, and fit a copy of the rows in the precision that was planned."""
+        """Estimate the scales, and fit a copy of the rows in them."""
         if self.scales is None:
             return self.inner.run(without_missing(data), permit)
         scales = self.scales.run(data.X, permit, data.people)
-        kind = np.float32 if self.inner.is_single else np.float64
         clip = self.inner.column_clip
-        rows = replace(data, X=in_column_scales(data.X, scales, clip, kind))
+        rows = replace(data, X=in_column_scales(data.X, scales, clip))
         return replace(self.inner.run(rows, permit), scales=scales, clip=clip)
 
 
@@ -90,7 +89,6 @@ def plan_rows(
         data_norm=math.sqrt(n_features),
         is_scale_stated=False,
         in_column_scales=True,
-        is_single=facts.copies_are_single,
     )
     inner = _fit_beside(
         scales.events,
@@ -163,7 +161,6 @@ class BalancedFit(FitPlan):
     events: tuple[Event, ...]
     public: Mapping[str, Any]
     takes: frozenset[str]
-    is_single: bool
     column_clip: float
 
     def run(self, data: TrainingData, permit: Permit) -> Fitted:
@@ -206,5 +203,4 @@ def _plan_balanced(plan: Planner, facts: PublicFacts, budget: Budget) -> FitPlan
         "both class counts and a model: give PUBLIC weights of the classes, or a larger epsilon",
     )
     events, public = (noise.event, *inner.events), {**inner.public, "private_class_counts": True}
-    how = inner.takes, inner.is_single, inner.column_clip
-    return BalancedFit(facts, noise, inner, events, public, *how)
+    return BalancedFit(facts, noise, inner, events, public, inner.takes, inner.column_clip)

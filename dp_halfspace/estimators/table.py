@@ -45,7 +45,6 @@ from dp_halfspace.estimators._table_plans import (
     TableFit,
     columns_of,
     owners_of,
-    stated_scales,
 )
 from dp_halfspace.estimators.adaptive_margin import AdaptiveMarginClassifier
 from dp_halfspace.estimators.base import PrivateClassifier
@@ -295,12 +294,8 @@ class PrivateTableClassifier(PrivateClassifier):
     def _selected_fit(self, data: EncodedTable, inner: FitPlan) -> TableFit:
         """Return the fit of a table by a selection from a list."""
         model = AdaptiveMarginClassifier(**self._options_of(data))
-        numbers = data.encoding.numbers
-        # A column without a range keeps its unit: the list has logarithmic steps.
-        as_is = np.array([not column.has_range for column in numbers], dtype=bool)
-        scales = stated_scales(data.encoding)
-        scales.center[as_is], scales.scale[as_is] = 0.0, 1.0
-        return TableFit(data.encoding, model, inner, replace(columns_of(data), scales=scales))
+        # A column without a range keeps its unit, since the list has logarithmic steps.
+        return TableFit(data.encoding, model, inner, columns_of(data))
 
     def _column_limit(
         self, facts: PublicFacts, budget: Budget, plan: TableFit | None

@@ -159,7 +159,7 @@ def test_every_release_in_column_scales_against_brute_force(kind):
         X, y, other, z = hard_pair(rng)
         plan = plan_of(X, epsilon=2000.0, copies_are_single=kind is np.float32)
         assert plan.shape.scales is not None
-        assert plan.is_single == (kind is np.float32)
+        assert plan.shape.is_single == (kind is np.float32)
         with np.errstate(over="ignore"):
             pair = [training_data(a.astype(kind), k) for a, k in ((X, y), (other, z))]
         found = ratios(plan, *pair, rng)
