@@ -92,8 +92,8 @@ from dp_halfspace.rows.rows import Rows
 if TYPE_CHECKING:
     from dp_halfspace.projection.linear import LinearMap
 
-# Share of mu^2 that a single number takes of what is left: each of the counts of the classes, if
-# these are to be balanced, and the length of rows.
+# Share of mu^2 that few numbers take of what is left: the counts of the classes together, if these
+# are to be balanced, and then the length of rows.
 NUMBER_SHARE = 0.02
 # A squared length is counted in so many steps, a power of two, so that sums are exact.
 _SQUARE_STEPS = 2**16
