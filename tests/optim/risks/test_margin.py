@@ -26,7 +26,7 @@ LOSSES = [LOGISTIC, HUBER, HINGE, SQUARED_HINGE, SQUARED]
 # Ratios that the bound must nearly attain: a bound that is far too large is a defect too.
 TIGHT = {"hinge": 0.99, "huber_hinge": 0.99, "logistic": 0.9}
 KINDS = {"L2": (2, 1e-3), "inf": ("inf", 1e-3), "L2 fine": (2, 1e-9), "inf fine": ("inf", 1e-9)}
-ADVERSARIES = {"none": None, "L2": (0.15, 2, 1e-3), "inf": (0.05, "inf", 1e-9)}
+ADVERSARIES = {"none": None, "L2": (0.15, 2, 1e-3), "inf": (0.05, "inf", 1e-7)}
 
 
 def risk_for(X, loss=HUBER, k=2, tilt=0.0, adversary=None, weights=(1.0, 1.0), norm=1.0, bias=0.0):
@@ -316,19 +316,12 @@ def test_a_useless_adversary_gives_zero():
 # --- what the solver certifies is what the noise was calibrated to ---
 
 
-def certified_cases():
-    """The pairs that take long are slow tests."""
-    for loss in (LOGISTIC, HUBER, HINGE, SQUARED_HINGE):
-        for name in ADVERSARIES:
-            for tilt in (0.0, 2.0):
-                case = f"{loss.name}-{name}-{tilt}"
-                long = case in ("huber_hinge-inf-2.0", "squared_hinge-inf-0.0")
-                marks = pytest.mark.slow if long else []
-                yield pytest.param(loss, name, tilt, marks=marks, id=case)
-
-
 @pytest.mark.sampled(5)
-@pytest.mark.parametrize(("loss", "name", "tilt"), certified_cases())
+@pytest.mark.parametrize("tilt", [0.0, 2.0])
+@pytest.mark.parametrize("name", ADVERSARIES)
+@pytest.mark.parametrize(
+    "loss", [LOGISTIC, HUBER, HINGE, SQUARED_HINGE], ids=lambda loss: loss.name
+)
 def test_solutions_are_certified_in_exact_arithmetic(loss, name, tilt):
     weights = np.array([1.0, 0.5])
     for case, X, signs in data_sets():
