@@ -40,10 +40,10 @@ def short(value: float) -> str:
     return f"{value:g}".removeprefix("0")
 
 
-DEFAULTS, SCALES, RARE = "selection.rule", "engine.scales", "estimators._rare_tables"
+DEFAULTS, SCALES = "selection.rule", "engine.scales"
 JOINT = of("engine.features._JOINT_PAY")
 STEPS_PAY, PURE = of(f"{DEFAULTS}.STEPS_PAY"), of(f"{DEFAULTS}.DIRECTIONS_PAY")
-LEAST, MOST = of(f"{RARE}._LEAST"), of(f"{RARE}._MOST")
+LEAST, MOST = of(f"{DEFAULTS}._LEAST_COUNTED"), of(f"{DEFAULTS}._MOST_COUNTED")
 PARTS, PURE_PARTS = of(f"{SCALES}._PARTS"), of(f"{SCALES}._PURE_PARTS")
 CLIP, STEPS = of("engine.linear.COLUMN_CLIP"), of("engine.steps.N_STEPS")
 SHOWN = of("inspection.card._MOST_CURVES")
@@ -75,7 +75,7 @@ SENTENCES = {
     ),
     "guide/rare_outcomes.md": (
         f"From {LEAST:.0f} to {MOST:.0f} records times epsilon it counts",
-        f"a class of at most {of(f'{RARE}._FEW'):.0f} records over epsilon",
+        f"a class of at most {of(f'{DEFAULTS}._MOST_RARE'):.0f} records over epsilon",
     ),
     "column_scales.md": (
         f"from $2^{{{of(f'{SCALES}.LOWEST')}}}$ to $2^{{{of(f'{SCALES}._HIGHEST') + 1}}}$",

@@ -28,12 +28,6 @@ from dp_halfspace.selection.small_tables import share_of
 LIMIT = "ranked_by_a_column_up_to"
 # Share of epsilon for the count of the second class.
 COUNT_SHARE = 0.06
-# Between these n epsilon the classes are counted. Below the first one a count is too noisy.
-_LEAST = 300.0
-_MOST = 3500.0
-# Largest number of records of the rarer class, times epsilon, that one column ranks: with more of
-# them, the default fit ranks as well, and its probabilities are better.
-_FEW = 60.0
 # Number of times that the list contains a column of the table with either sign. The encoded columns
 # of one of them share this number, so that a text with many codes is not chosen by chance.
 _REPEATS = 60
@@ -47,15 +41,6 @@ def repeats_of(owners: Sequence[int]) -> NDArray[np.intp]:
     places, counts = np.unique(owners, return_inverse=True, return_counts=True)[1:]
     shared = np.maximum(np.rint(_REPEATS / counts[places]), 1.0)
     return np.where(np.asarray(owners) < 0, 0, shared).astype(np.intp)
-
-
-def rare_class_limit(n_samples: int, epsilon: float) -> float | None:
-    """Return the share of the rarer class up to which one column ranks it, None for never.
-
-    The answer depends on public numbers alone.
-    """
-    strength = n_samples * epsilon
-    return _FEW / strength if _LEAST <= strength < _MOST else None
 
 
 @dataclass(frozen=True, slots=True)

@@ -232,7 +232,7 @@ class AdaptiveMarginClassifier(DefaultStepsClassifier):
         facts = super()._facts(data)
         if self.prior is None:
             return facts
-        from dp_halfspace.estimators._small_tables import read_prior  # noqa: PLC0415
+        from dp_halfspace.estimators._priors import read_prior  # noqa: PLC0415
 
         return replace(facts, prior=read_prior(self.prior, data))
 

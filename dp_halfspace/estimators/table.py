@@ -34,7 +34,6 @@ from dp_halfspace.estimators._rare_tables import (
     COUNT_SHARE,
     ColumnRankingFit,
     RareTableFit,
-    rare_class_limit,
     repeats_of,
 )
 from dp_halfspace.estimators._small_tables import plan_small_fit
@@ -60,6 +59,7 @@ from dp_halfspace.privacy.noise import DiscreteLaplaceNoise
 from dp_halfspace.privacy.randomness import public_generator
 from dp_halfspace.privacy.record import PrivacyRecord
 from dp_halfspace.projection.features import AdditiveMap
+from dp_halfspace.selection.rule import rare_class_limit
 
 
 @dataclass(kw_only=True, eq=False, repr=False)

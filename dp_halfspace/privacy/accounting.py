@@ -57,6 +57,7 @@ from dp_halfspace.privacy.profiles import (
     gdp_mu,
     log_gdp_delta,
     log_gdp_excess,
+    log_gdp_upper,
     root,
     step_up,
 )
@@ -182,6 +183,8 @@ class _Composition:
             return -math.inf
         if self.beyond is not None and epsilon >= self.beyond[0]:
             return self.beyond[1].log_delta(epsilon, enough)
+        if not (self.discretised or self.sums):
+            return log_gdp_upper(self.mu, epsilon)
         value = 0.0
         if self.unsampled is not None:
             value = self.unsampled.log_delta(epsilon, enough)

@@ -21,6 +21,13 @@ COUNTS_PAY = 200.0
 MOST_CLASSES = 7
 # Below this n epsilon a fit is a selection if there are two classes and a public model is listed.
 SMALL_WITH_PRIOR = 3000.0
+# Between these n epsilon two classes are counted. Below the first one a count is too noisy, above
+# the second one steps rank a rare class as well as a column does.
+_LEAST_COUNTED = 300.0
+_MOST_COUNTED = 3500.0
+# Largest number of records of the rarer class, times epsilon, that one column ranks: with more of
+# them, the default fit ranks as well, and its probabilities are better.
+_MOST_RARE = 60.0
 # From this n epsilon on, over the number of classes, two selections in sequence are more accurate.
 STAGES_PAY = 1000.0
 
@@ -51,3 +58,12 @@ def small_table_rule(
 def pays_for_stages(n_samples: int, n_classes: int, epsilon: float) -> bool:
     """Return whether a small table of several classes gets two selections, by public numbers."""
     return n_samples * epsilon >= STAGES_PAY / n_classes
+
+
+def rare_class_limit(n_samples: int, epsilon: float) -> float | None:
+    """Return the share of the rarer class up to which one column ranks it, None for never.
+
+    The answer depends on public numbers alone.
+    """
+    strength = n_samples * epsilon
+    return _MOST_RARE / strength if _LEAST_COUNTED <= strength < _MOST_COUNTED else None

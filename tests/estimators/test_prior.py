@@ -22,7 +22,7 @@ from dp_halfspace import AdaptiveMarginClassifier, PrivateSearchCV
 from dp_halfspace.audit import replay
 from dp_halfspace.datasets import in_chunks
 from dp_halfspace.engine.plan import LinearPrior
-from dp_halfspace.estimators import _small_tables
+from dp_halfspace.estimators import _priors
 from dp_halfspace.exceptions import PrivacyWarning
 from dp_halfspace.inspection.card import outlook_for
 from dp_halfspace.privacy.exponential import TalliedChoice
@@ -262,25 +262,25 @@ def test_a_prior_is_read_from_models_and_numbers():
         (coefficients, intercepts),
         [coefficients[0], intercepts[0]],
     ):
-        read = _small_tables.read_prior(prior, data)
+        read = _priors.read_prior(prior, data)
         np.testing.assert_allclose(read.coefficients, coefficients)
         np.testing.assert_allclose(read.intercepts, intercepts)
-    read = _small_tables.read_prior(private, data)
+    read = _priors.read_prior(private, data)
     scores = X @ read.coefficients[0] + read.intercepts[0]
     private.scaler_.row_clip = None
     expected = private.decision_function(frame)
     inside = np.abs(private.scaler_.transform(frame)).max(axis=1) < private.scaler_.clip
     np.testing.assert_allclose(scores[inside], expected[inside], rtol=1e-6, atol=1e-9)
     numbers = classifier()._validate(X, y, None)
-    np.testing.assert_array_equal(_small_tables.read_prior(raw, numbers).coefficients, raw.coef_)
+    np.testing.assert_array_equal(_priors.read_prior(raw, numbers).coefficients, raw.coef_)
     # Labels in another order: the sign, or the rows, follow.
     raw.classes_ = raw.classes_[::-1]
-    np.testing.assert_array_equal(_small_tables.read_prior(raw, numbers).coefficients, -raw.coef_)
+    np.testing.assert_array_equal(_priors.read_prior(raw, numbers).coefficients, -raw.coef_)
     three = good(3)[-1]
     three.classes_ = np.array([2, 0, 1])
     numbers = classifier(n_classes=3)._validate(*table(300, 3), None)
     np.testing.assert_array_equal(
-        _small_tables.read_prior(three, numbers).coefficients, three.coef_[[1, 2, 0]]
+        _priors.read_prior(three, numbers).coefficients, three.coef_[[1, 2, 0]]
     )
 
 

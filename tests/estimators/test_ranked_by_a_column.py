@@ -18,7 +18,6 @@ from dp_halfspace.estimators import _rare_tables
 from dp_halfspace.estimators._rare_tables import (
     ColumnRankingFit,
     RareTableFit,
-    rare_class_limit,
     repeats_of,
 )
 from dp_halfspace.estimators._table_plans import owners_of
@@ -26,6 +25,7 @@ from dp_halfspace.privacy import Either, Exponential, Gaussian, Pure, accounting
 from dp_halfspace.privacy.exponential import TalliedChoice
 from dp_halfspace.privacy.interception import intercept_releases
 from dp_halfspace.privacy.noise import DiscreteLaplaceNoise
+from dp_halfspace.selection.rule import rare_class_limit
 from dp_halfspace.selection.small_tables import SmallModel, share_of
 from tests.releases import record_releases
 from tests.support import public
