@@ -2730,6 +2730,22 @@ MUTANTS = [
         ),
     ),
     *of(
+        "estimators/_centred.py",
+        "tests/estimators/test_centred.py",
+        (
+            "recalibrated_minimiser",
+            " - common",
+            "",
+            "test_a_minimiser_of_noise_alone_does_not_grow",
+        ),
+        (
+            "recalibrated_minimiser",
+            "ridge * point[size] / constant",
+            "ridge * point[size]",
+            "test_a_short_minimiser_becomes_calibrated",
+        ),
+    ),
+    *of(
         "engine/recalibration.py",
         "tests/engine/test_recalibration.py",
         (
@@ -2739,9 +2755,9 @@ MUTANTS = [
             "test_coefficients_of_noise_alone_do_not_grow",
         ),
         (
-            "recalibrated",
-            "clip_of(2)) * class_weights[1]",
-            "clip_of(2))",
+            "corrected_line",
+            "clip) * class_weights[1]",
+            "clip)",
             "test_short_steps_become_calibrated",
         ),
         (

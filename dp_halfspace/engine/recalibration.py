@@ -4,14 +4,17 @@ Where noise is large, steps are short, and end before the sum of the losses is l
 at the last points, which are released, say how far: their entry of the constant is the sum of the
 clipped slopes, and their product with the coefficients that of slopes times scores. Both sums
 vanish at the least sum of the losses. If scores are normal and the log odds of a label are those
-of its score but for an intercept and a factor, two equations tell these two numbers.
+of its score but for an intercept and a factor, two equations tell these two numbers. The noisy
+minimiser of a regularised risk tells both sums, too.
 Derivation: ``docs/proofs/engine.md``, section 6.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 from scipy.optimize import least_squares
@@ -31,7 +34,6 @@ def recalibrated(walk: Walk, centring: Centring, total: float, class_weights: Fl
     """Return the walk with the intercept and the length that its last gradients tell.
 
     `total` is the number of rows, or their weight, and `class_weights` are relative to the largest.
-    What noise explains of the two sums counts as zero.
     """
     size, constant = len(centring.mean), centring.constant / centring.length
     point, gradient = walk.average, walk.last_gradient / total
@@ -46,17 +48,41 @@ def recalibrated(walk: Walk, centring: Centring, total: float, class_weights: Fl
     common = walk.common_variance(total * curvature * moment).sum() / total
     found = np.array([gradient[size] / constant, gradient[:size] @ point[:size] - common])
     deviations = walk.last_deviation / total * np.array([1.0 / constant, norm])
+    scores = math.sqrt(variance) * NODES
+    how: dict[str, Any] = {"class_weights": class_weights, "total": total}
+    numbers = intercept, scores, found, deviations
+    corrected, factor = corrected_line(*numbers, **how, clip=clip_of(2), odds_of=link_of)
+    average = np.append(factor * point[:size], corrected / constant)
+    return replace(walk, total=walk.n_averaged * average, deviation=factor * walk.deviation)
+
+
+def corrected_line(
+    intercept: float,
+    scores: FloatArray,
+    found: FloatArray,
+    deviations: FloatArray,
+    *,
+    class_weights: FloatArray,
+    total: float,
+    clip: float,
+    odds_of: Callable[[FloatArray], FloatArray],
+) -> tuple[float, float]:
+    """Return the intercept and the factor of the scores that explain two sums over the records.
+
+    `scores` are the nodes of a normal distribution of scores without the intercept. `found` are the
+    means of slopes, clipped to `clip`, and of slopes times scores; `deviations` are those of their
+    noise. `odds_of` maps right scores to log odds. What noise explains of the means counts as zero.
+    """
     # A single number is worth a correction if its square is more than twice its variance.
     hidden = 2.0 * np.square(deviations)
-    found *= np.maximum(1.0 - hidden / np.maximum(np.square(found), hidden), 0.0)
-    scores = math.sqrt(variance) * NODES
-    # Slopes of records of the second and of the first class, as clipped in the steps.
-    second = np.minimum(expit(-intercept - scores), clip_of(2)) * class_weights[1]
-    first = np.minimum(expit(intercept + scores), clip_of(2)) * class_weights[0]
+    found = found * np.maximum(1.0 - hidden / np.maximum(np.square(found), hidden), 0.0)
+    # Slopes of records of the second and of the first class.
+    second = np.minimum(expit(-intercept - scores), clip) * class_weights[1]
+    first = np.minimum(expit(intercept + scores), clip) * class_weights[0]
     prior_odds = math.log(class_weights[1] / class_weights[0])
 
     def misfit(corrected: FloatArray) -> FloatArray:
-        odds = link_of(corrected[0] + math.exp(corrected[1]) * scores) - prior_odds
+        odds = odds_of(corrected[0] + math.exp(corrected[1]) * scores) - prior_odds
         slopes = MASSES * (expit(odds) * second - expit(-odds) * first)
         sums = np.array([slopes.sum(), slopes @ scores])
         return np.append((sums - found) / deviations, corrected[1] / _DOUBT)
@@ -66,8 +92,5 @@ def recalibrated(walk: Walk, centring: Centring, total: float, class_weights: Fl
     limits = [-widest, -np.inf], [widest, np.inf]
     # The tolerance is tight, so that machines which round differently return the same model.
     precise = dict.fromkeys(("ftol", "xtol", "gtol"), 1e-14)
-    start = [intercept, 0.0]
-    corrected, logarithm = least_squares(misfit, start, "3-point", limits, **precise).x
-    factor = math.exp(logarithm)
-    average = np.append(factor * point[:size], corrected / constant)
-    return replace(walk, total=walk.n_averaged * average, deviation=factor * walk.deviation)
+    corrected = least_squares(misfit, [intercept, 0.0], "3-point", limits, **precise).x
+    return float(corrected[0]), math.exp(corrected[1])

@@ -18,6 +18,7 @@ from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 import numpy as np
+from scipy.special import expit
 
 from dp_halfspace._rounding import UP
 from dp_halfspace._sklearn_compat import single_blas_thread
@@ -34,7 +35,9 @@ from dp_halfspace.engine.linear import (
 )
 from dp_halfspace.engine.moment import CONSTANT, WIDEST, Centring, centring_of, moment_noise, packed
 from dp_halfspace.engine.plan import FitPlan, Fitted, PublicFacts, WrappedPlan, for_rows_as_given
-from dp_halfspace.optim.losses import Loss
+from dp_halfspace.engine.recalibration import corrected_line
+from dp_halfspace.engine.standard_errors import MASSES, NODES
+from dp_halfspace.optim.losses import LOGISTIC, Loss
 from dp_halfspace.optim.risks import MarginRisk, SoftmaxRisk, empirical_risk
 from dp_halfspace.optim.solvers import Optimizer
 from dp_halfspace.papers.objective import (
@@ -103,7 +106,8 @@ class CentredFit(FitPlan):
 
     `length` and `moment` are the noises of the length and the moment of the rows, None where the
     moment is not worth its cost. The minimiser has rows of norm at most ``1 + 2^-40``.
-    `attributes` are the names of the further fitted attributes that are wanted.
+    `attributes` are the names of the further fitted attributes that are wanted. With `recalibrates`
+    the intercept and the length that a chosen regulariser takes are given back.
     """
 
     read: RowsRead
@@ -112,6 +116,7 @@ class CentredFit(FitPlan):
     minimiser: PerturbedMinimiser
     public: Mapping[str, Any]
     attributes: tuple[str, ...] = ()
+    recalibrates: bool = False
 
     @property
     def events(self) -> tuple[Event, ...]:
@@ -137,8 +142,8 @@ class CentredFit(FitPlan):
     def run(self, data: TrainingData, permit: Permit) -> Fitted:
         """Release the map and the minimiser, and map its coefficients back."""
         read, linear_map = self.read, self.read.linear_map
-        weights = weights_of(np.array(read.facts.class_weights), data)
-        how = data.class_indices, weights, permit
+        classes = np.array(read.facts.class_weights)
+        how = data.class_indices, weights_of(classes, data), permit
         with single_blas_thread():
             if linear_map is not None:
                 data = replace(data, X=linear_map.apply(data.X))
@@ -149,9 +154,11 @@ class CentredFit(FitPlan):
                 found = self.minimiser.run(rows, *how)
                 coefficients, intercepts = self._in_columns(found, unit)
             else:
-                centring = self._release_centring(rows, data.weights, permit)
+                centring, total = self._release_centring(rows, data.weights, permit)
                 formed, surrogate = centred_rows(rows, centring)
                 found = self.minimiser.run(formed, *how, surrogate=surrogate)
+                if self.recalibrates:
+                    found = recalibrated_minimiser(self.minimiser, found, centring, total, classes)
                 coefficients, intercepts = self._uncentred(found, centring, unit)
                 kept = np.column_stack(self._in_columns(centring.to_final, unit))
                 if linear_map is None:
@@ -215,8 +222,10 @@ class CentredFit(FitPlan):
         constant = CONSTANT if constant else 0.0
         return constant, math.hypot(1.0, constant)
 
-    def _release_centring(self, rows: Rows, weights: FloatArray | None, permit: Permit) -> Centring:
-        """Release the second moment, from which the map of the rows follows.
+    def _release_centring(
+        self, rows: Rows, weights: FloatArray | None, permit: Permit
+    ) -> tuple[Centring, float]:
+        """Release the second moment; return the map that follows, and the weight of all rows.
 
         Notes
         -----
@@ -234,7 +243,7 @@ class CentredFit(FitPlan):
         # Without a constant, the moment does not contain the sum of the weights.
         is_known = weights is None or not self.read.constant
         total = self.read.facts.n_privacy_units if is_known else math.nan
-        return centring_of(released, total, self.moment, constant=self.read.constant)[0]
+        return centring_of(released, total, self.moment, constant=self.read.constant)
 
     def _uncentred(
         self, found: FloatArray, centring: Centring, unit: float
@@ -318,6 +327,52 @@ def centred_rows(rows: Rows, centring: Centring) -> tuple[FormedRows, MappedRows
     return FormedRows(rows, *how), MappedRows(rows.clip_images(*how), whole)
 
 
+def can_recalibrate(read: RowsRead, loss: Loss) -> bool:
+    """Return whether two sums over the records tell intercept and length of the coefficients."""
+    return loss is LOGISTIC and read.constant > 0.0 and read.facts.n_classes == 2
+
+
+def recalibrated_minimiser(
+    minimiser: PerturbedMinimiser,
+    found: FloatArray,
+    centring: Centring,
+    total: float,
+    class_weights: FloatArray,
+) -> FloatArray:
+    """Return a noisy minimiser of the logistic risk with the intercept and the length it tells.
+
+    The regulariser shortens the coefficients and draws the intercept to zero. At the minimiser, the
+    sums of slopes and of slopes times scores are those of the regulariser, so the released point
+    tells both, with its noise. `total` is the number of rows, or their weight. This is
+    post-processing: ``docs/proofs/engine.md``, section 6.
+    """
+    point, size, constant = found[0], len(centring.mean), centring.constant / centring.length
+    moment = centring.with_shared_trace().resolved / centring.length**2
+    along = point[:size] @ centring.directions
+    variance, intercept = float(np.square(along) @ moment), float(point[size]) * constant
+    scores = math.sqrt(variance) * NODES
+    slopes = MASSES @ (expit(intercept + scores) * expit(-intercept - scores))
+    weighted, ridge = total / np.mean(1.0 / class_weights), minimiser.risk.total(minimiser.ridge)
+    curvatures = ridge + weighted * slopes * np.append(moment, constant**2)
+    noise = minimiser.gradient_noise(curvatures)
+    if not (noise.any() and variance):
+        return found
+    # The point follows its noise, so that it is in the product of point and gradient twice.
+    common = (np.square(noise) / curvatures)[:size].sum()
+    product = ridge * float(point[:size] @ point[:size]) - common
+    corrected, factor = corrected_line(
+        intercept,
+        scores,
+        np.array([ridge * point[size] / constant, product]) / total,
+        np.array([noise[size] / constant, np.linalg.norm(noise[:size] * along)]) / total,
+        class_weights=class_weights,
+        total=total,
+        clip=1.0,
+        odds_of=np.asarray,
+    )
+    return np.append(factor * point[:size], corrected / constant)[None, :]
+
+
 def plan_moment(read: RowsRead, budget: Budget) -> tuple[Noise | None, Noise | None, Budget]:
     """Plan length and moment, or None if they are not worth their cost; return the rest, too.
 
@@ -386,10 +441,11 @@ def plan_centred_output(
     length, moment, rest = plan_moment(read, budget)
     if moment is None:
         return None
-    risk = risk_of(read, loss, is_formed=True)
+    risk, is_chosen = risk_of(read, loss, is_formed=True), ridge is None
     ridge = mapped_row_ridge(risk, rest.mu) if ridge is None else ridge
     plan = plan_output(risk, ridge, rest.noise, optimizer=optimizer, projects=projects)
-    return centred_fit(read, length, moment, plan)
+    fit = centred_fit(read, length, moment, plan)
+    return replace(fit, recalibrates=is_chosen and can_recalibrate(read, loss))
 
 
 def plan_centred_objective(
@@ -422,4 +478,6 @@ def plan_centred_objective(
         how: dict[str, Any] = {"ridge": ridge, "has_moment": False, "optimizer": optimizer}
         return plan_centred_objective(read, loss, budget, **how)
     plan = plan_objective(risk, room, left, delta, earlier=earlier, optimizer=optimizer)
-    return centred_fit(read, length, moment, plan)
+    fit = centred_fit(read, length, moment, plan)
+    is_chosen = ridge is None and moment is not None
+    return replace(fit, recalibrates=is_chosen and can_recalibrate(read, loss))

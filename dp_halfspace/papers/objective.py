@@ -27,7 +27,14 @@ from dp_halfspace.privacy import accounting
 from dp_halfspace.privacy.budget import Budget
 from dp_halfspace.privacy.events import Event, Gaussian, ObjectivePerturbation, Repeated
 from dp_halfspace.privacy.interception import PureMechanism
-from dp_halfspace.privacy.mechanisms import AnyNoise, GaussianNoise, L2LaplaceNoise, NoNoise, Permit
+from dp_halfspace.privacy.mechanisms import (
+    AnyNoise,
+    GaussianNoise,
+    L2LaplaceNoise,
+    NoNoise,
+    Permit,
+    noise_deviation,
+)
 from dp_halfspace.privacy.noise import MOST_LAPLACE_GRID_BITS, l2_laplace, rounded_gaussian
 from dp_halfspace.privacy.profiles import gdp_mu
 from dp_halfspace.privacy.randomness import ByteSource
@@ -182,6 +189,18 @@ class PerturbedMinimiser:
             "sensitivity": self.sensitivity,
             "mechanism": type(self.output).__name__,
         }
+
+    def gradient_noise(self, curvatures: FloatArray) -> FloatArray:
+        """Return how far noise moves the gradient of the risk at the release from minus the ridge.
+
+        That is a standard deviation for each direction, on the scale of the sum, in which the
+        regularised risk has the second derivatives `curvatures`.
+        """
+        if self.linear is None:
+            return curvatures * noise_deviation(self.output, self.risk.n_released)
+        if isinstance(self.linear, NoNoise):
+            return np.zeros_like(curvatures)
+        return np.full_like(curvatures, math.sqrt(self.linear.variance(self.risk.n_columns)))
 
     def run(
         self,

@@ -6,6 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from scipy import sparse
+from sklearn.linear_model import LogisticRegression
 
 from dp_halfspace import (
     AdaptiveMarginClassifier,
@@ -23,16 +24,24 @@ from dp_halfspace.estimators._centred import (
     centred_rows,
     plan_centred_objective,
     plan_centred_output,
+    recalibrated_minimiser,
     risk_of,
 )
 from dp_halfspace.optim.losses import LOGISTIC, huber_hinge
 from dp_halfspace.optim.risks import MarginRisk, SoftmaxRisk
+from dp_halfspace.papers.objective import GaussianLinearTerm
 from dp_halfspace.papers.output import mapped_row_ridge, plan_output
 from dp_halfspace.privacy.budget import Budget
-from dp_halfspace.privacy.mechanisms import GaussianNoise, L2LaplaceNoise, NoNoise
+from dp_halfspace.privacy.mechanisms import (
+    GaussianNoise,
+    L2LaplaceNoise,
+    NoNoise,
+    noise_deviation,
+)
 from dp_halfspace.rows.mapped_rows import FormedRows
 from tests.adversarial import neighbouring_pairs
 from tests.conftest import separated
+from tests.engine.test_recalibration import white
 from tests.papers.test_objective import gradients
 from tests.permits import permit_for
 from tests.releases import record_releases
@@ -171,6 +180,9 @@ def test_private_query_is_certified(table, k, delta):
     assert np.linalg.norm(gradient) <= plan.minimiser.tolerance.certified + 1e-7
     # Coefficients in columns give the scores of final rows that are not clipped.
     w, rows = releases[-1].released, np.clip(X, -0.1, 0.1)
+    assert plan.recalibrates == (k == 2)
+    if plan.recalibrates:
+        w = recalibrated_minimiser(plan.minimiser, w, centring, float(len(X)), weights)
     unit = length_of(float(releases[0].released[0]), len(X), plan.length)
     images = (rows / unit - centring.mean) @ centring.whitening.T / centring.length
     expected = images @ w[:, :-1].T + w[:, -1] * centring.constants[0]
@@ -390,3 +402,76 @@ def test_rows_beyond_a_stated_norm_are_scored_as_the_fit_reads_them(model):
     directions = X / np.linalg.norm(X, axis=1, keepdims=True)
     scores = model.decision_function(50.0 * directions)
     np.testing.assert_allclose(scores, model.decision_function(directions), atol=1e-12)
+
+
+# --- probabilities ---
+
+
+def short_minimiser(n, size):
+    """A minimiser whose regulariser shortens the coefficients by far."""
+    budget = Budget.of(9.0, 1e-6)
+    plan = plan_centred_output(read_of(n, size), LOGISTIC, budget, ridge=0.05)
+    assert plan is not None
+    return plan.minimiser
+
+
+@pytest.mark.parametrize("of_objective", [False, True])
+@pytest.mark.parametrize("weights", [(1.0, 1.0), (0.2, 1.0), (1.0, 0.2)])
+def test_a_short_minimiser_becomes_calibrated(weights, of_objective):
+    """The noise is small here; rows are normal, and 10 % of them are of the second class."""
+    n, size = 40_000, 4
+    rng = np.random.default_rng(0)
+    rows, mass = rng.standard_normal((n, size)), np.asarray(weights)
+    odds = rows @ [1.5, -1.0, 0.5, 0.0] - 3.2
+    labels = (rng.random(n) < 1.0 / (1.0 + np.exp(-odds))).astype(int)
+    centring, mass = white(size), np.asarray(weights)[labels]
+    final = np.column_stack([rows, np.ones(n)]) / centring.length
+    logistic = LogisticRegression(C=1.0 / (0.05 * n), fit_intercept=False, tol=1e-10)
+    found = logistic.fit(final, labels, sample_weight=mass).coef_
+    linear = GaussianLinearTerm(1.0, 1.0, 0.0, ()) if of_objective else None
+    minimiser = replace(short_minimiser(n, size), output=GaussianNoise(1e-6, 1.0), linear=linear)
+    corrected = recalibrated_minimiser(minimiser, found, centring, float(n), np.array(weights))
+    share = np.average(labels, weights=mass)
+    before, after = (1.0 / (1.0 + np.exp(-final @ w[0])) for w in (found, corrected))
+    assert abs(np.average(before, weights=mass) - share) > 0.03
+    assert np.average(after, weights=mass) == pytest.approx(share, abs=0.004)
+    top = after > np.quantile(after, 0.95)
+    observed = np.average(labels[top], weights=mass[top])
+    assert np.average(after[top], weights=mass[top]) == pytest.approx(observed, abs=0.02)
+    factor = corrected[0, 0] / found[0, 0]
+    assert factor > 1.5
+    np.testing.assert_allclose(corrected[0, :-1], factor * found[0, :-1])
+
+
+def test_a_stated_regulariser_is_kept():
+    """Coefficients are then those of the minimiser that was asked for."""
+    facts = PublicFacts(1000, 4, 2, (1.0, 1.0))
+    read, budget = RowsRead(facts, 1.0), Budget.of(3.0, 1e-6)
+    for plan in (plan_centred_objective, plan_centred_output):
+        assert plan(read, LOGISTIC, budget).recalibrates
+        assert not plan(read, LOGISTIC, budget, ridge=0.1).recalibrates
+
+
+def test_the_gradient_has_the_noise_of_the_release():
+    """That of the point times the second derivative, or that of the linear term."""
+    curvatures, minimiser = np.array([0.5, 3.0]), short_minimiser(1000, 4)
+    linear = GaussianLinearTerm(4.0, 2.0, 0.0, ())
+    output = replace(minimiser, output=GaussianNoise(6.0, 2.0))
+    np.testing.assert_allclose(output.gradient_noise(curvatures), [1.5, 9.0])
+    np.testing.assert_allclose(replace(output, linear=linear).gradient_noise(curvatures), 2.0)
+    assert not replace(output, linear=NoNoise()).gradient_noise(curvatures).any()
+
+
+def test_a_minimiser_of_noise_alone_does_not_grow():
+    """The product of point and gradient has their common noise, which is subtracted."""
+    size, logarithms = 100, []
+    minimiser = short_minimiser(1000, size)
+    deviation = noise_deviation(minimiser.output)
+    for seed in range(20):
+        noise = deviation * np.random.default_rng(seed).standard_normal((1, size + 1))
+        how = minimiser, noise, white(size), 1000.0, np.ones(2)
+        found = recalibrated_minimiser(*how)
+        logarithms.append(np.log(np.linalg.norm(found[0, :-1]) / np.linalg.norm(noise[0, :-1])))
+    assert np.mean(logarithms) < 0.02
+    exact = replace(minimiser, output=NoNoise())
+    assert recalibrated_minimiser(exact, noise, white(size), 1000.0, np.ones(2)) is noise
