@@ -29,8 +29,6 @@ from dp_halfspace.projection.features import AdditiveMap
 KEPT_FEATURES = 3 * 2**27
 # Half of the range of a column in its stated scale.
 _HALF_RANGE = 1.5
-# Log odds for each unit of a score of pure DP, whose objective is that of rows of norm one.
-_PURE_SLOPE = 0.1
 
 
 @dataclass(frozen=True)
@@ -131,8 +129,6 @@ class TableFit(FitPlan):
                 certainty /= 1.0 + SURER
                 place = int(np.flatnonzero(fitted.coefficients[0])[0])
                 ranks = _name_of(self.encoding, owners_of(self.encoding)[place])
-        elif permit.record.delta == 0.0:
-            certainty = _PURE_SLOPE
         attributes: dict[str, Any] = {
             "encoding_": self.encoding,
             "column_scales_": columns.scales,

@@ -106,6 +106,7 @@ class PrivateTableClassifier(PrivateClassifier):
     probability : bool, default=True
         Whether `predict_proba` is there. In small tables a noisy count of errors takes a share of
         ``20 / (n epsilon)`` of the budget for it, within .05 and .25; otherwise it costs nothing.
+        With ``delta=0`` only small tables have probabilities.
     class_weight : dict, "balanced" or None, default=None
         PUBLIC weight of each label, in [1e-50, 1e50]. Probabilities of two classes are those of a
         population with these weights. ``"balanced"`` weights classes inversely to their sizes,
@@ -133,8 +134,8 @@ class PrivateTableClassifier(PrivateClassifier):
         The released model of encoded rows; the latter for a small table or a selected column.
     certainty_ : float or None
         For a small table the log odds of a correct prediction, by a noisy count of errors, and for
-        a selected column nearly so, by that of the classes; with pure DP the log odds for each unit
-        of a score; None if log odds follow from the scores.
+        a selected column nearly so, by that of the classes; None if log odds follow from the
+        scores, or, with pure DP, if there are none.
     column_that_ranks_ : str or None
         The name of the column that was selected to rank a rare class, if one was.
     privacy_ : PrivacyRecord
@@ -466,7 +467,14 @@ class PrivateTableClassifier(PrivateClassifier):
         return log_odds_of(scores) if scores.ndim == 1 else log_probabilities_of(scores)
 
     def _why_no_probabilities(self) -> str:
-        return "" if self.probability else "probabilities need probability=True"
+        if not self.probability:
+            return "probabilities need probability=True"
+        if hasattr(self, "privacy_") and self.privacy_.delta == 0.0 and self.certainty_ is None:
+            return (
+                "with delta=0 only a small table, where a classifier is selected, has "
+                "probabilities: the scores of this fit are no log odds. Use decision_function"
+            )
+        return ""
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()

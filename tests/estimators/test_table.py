@@ -524,6 +524,11 @@ def test_a_pure_budget_that_pays_for_no_scales_says_so():
     )
     with pytest.warns(PrivacyWarning, match="too small to estimate the scales of 5 columns"):
         assert np.isfinite(table.fit(X, y).decision_function(X)).all()
+    with pytest.raises(AttributeError) as refused:
+        table.predict_proba(X)
+    assert "with delta=0 only a small table" in str(refused.value.__cause__)
+    selected = clone(TABLE).set_params(delta=0.0).fit(FRAME[:300], LABELS[:300])
+    assert hasattr(selected, "predict_proba")
 
 
 def test_a_fit_without_names_forgets_those_of_the_one_before():
