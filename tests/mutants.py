@@ -2730,6 +2730,16 @@ MUTANTS = [
         ),
     ),
     *of(
+        "papers/labels.py",
+        "tests/papers/test_label_statistic.py",
+        (
+            "shift_without_ridge",
+            "np.append(-taken, taken)",
+            "np.append(taken, -taken)",
+            "test_shifted_scores_have_the_shares_of_the_labels",
+        ),
+    ),
+    *of(
         "estimators/_centred.py",
         "tests/estimators/test_centred.py",
         (

@@ -30,6 +30,7 @@ from dp_halfspace.papers.labels import (
     LabelStatistic,
     log_odds_shift,
     plan_labels,
+    shift_without_ridge,
 )
 from dp_halfspace.papers.staged_search import MOST_CANDIDATES, MOST_DIMENSIONS
 from dp_halfspace.privacy.budget import Budget
@@ -218,12 +219,16 @@ _MOST_COMPONENTS = 150
 
 @dataclass(frozen=True, slots=True)
 class _LabelFit(WrappedPlan):
-    """A fit of private labels to rows that are computed from public features."""
+    """A fit of private labels to rows that are computed from public features.
+
+    With `frees_constant` the scores are shifted by what a chosen ridge takes from the constant.
+    """
 
     plan: LabelStatistic | LabelSearch
     mechanism: str
     features: LabelFeatures
     rows: Rows
+    frees_constant: bool
 
     @property
     def public(self) -> Mapping[str, Any]:
@@ -234,10 +239,12 @@ class _LabelFit(WrappedPlan):
         """Run the plan on the public rows."""
         weights = np.array(self.facts.class_weights)
         released = self.plan.run(self.rows, data.class_indices, weights, permit)
-        alpha = self.plan.public["alpha"]
+        alpha, intercepts = self.plan.public["alpha"], log_odds_shift(weights)
+        if self.frees_constant:
+            intercepts = intercepts + shift_without_ridge(self.rows, released, alpha)
         return Fitted(
             np.ascontiguousarray(released),
-            log_odds_shift(weights),
+            intercepts,
             data_norm=self.facts.data_norm,
             attributes={
                 "feature_map_": self.features,
@@ -284,7 +291,8 @@ class LabelPrivateClassifier(PrivateLinearClassifier):
         by their standard deviation.
     alpha : float or "auto", default="auto"
         Strength of the ridge penalty, on the scale of the sum of losses of normalised rows.
-        ``"auto"`` balances it against the noise. Ignored by ``"net"``.
+        ``"auto"`` balances it against the noise, and shifts the scores so that the shares of the
+        classes are those that were released. Ignored by ``"net"``.
     n_candidates : int, default=2000
         Number of candidates of ``"net"`` in each stage; at most 10^6.
     n_stages : int or "auto", default="auto"
@@ -328,7 +336,8 @@ class LabelPrivateClassifier(PrivateLinearClassifier):
     coef_ : ndarray of shape (1, n_columns) or (n_classes, n_columns)
         Released coefficients of the normalised rows, of which the last column is constant.
     intercept_ : ndarray of shape (1,) or (n_classes,)
-        Shift by the logarithms of the class weights, otherwise zero.
+        Shift by the logarithms of the class weights, and with ``alpha="auto"`` by what the ridge
+        penalty takes from the constant column.
     feature_map_ : LabelFeatures
         The map from rows to normalised feature rows. It is computed from the features of the
         training records and reveals them.
@@ -441,7 +450,8 @@ class LabelPrivateClassifier(PrivateLinearClassifier):
             seed=seed,
             margin=self._net_margin(facts.n_classes),
         )
-        return _LabelFit(facts, plan, self.mechanism, features, rows)
+        frees_constant = self.fit_intercept and self.alpha == "auto" and not is_net
+        return _LabelFit(facts, plan, self.mechanism, features, rows, frees_constant)
 
     def _n_columns(self, data: TrainingData | None) -> None:
         """Return None: no rule of an outlook was measured for this class."""

@@ -16,6 +16,8 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.optimize import minimize
+from scipy.special import logsumexp, softmax
 
 from dp_halfspace._memory import AT_ONCE, NUMBER_BYTES, rows_of_block
 from dp_halfspace._rounding import FAR_UP, UP
@@ -94,6 +96,33 @@ def statistic_minimiser(rows: Rows, statistic: FloatArray, ridge: float) -> Floa
     radius = 1.0 + steepest / ridge
     found = certified_minimum(objective, RELATIVE * max(1.0, steepest), radius=radius)
     return found.reshape(statistic.shape)
+
+
+def shift_without_ridge(rows: Rows, released: FloatArray, ridge: float) -> FloatArray:
+    """Return the shifts of all scores that the ridge took with the coefficients of the constant.
+
+    The minimiser satisfies ``sum c_i (p_i - y_i) + ridge w = 0`` for the last column c, its
+    coefficients w and the labels y of the noisy sum. The shifts are those of scores whose
+    probabilities have ``sum c_i p_i = sum c_i y_i``, with at least the share of one record for each
+    class. So this is post-processing; the shape is that of `log_odds_shift`.
+    """
+    unit = np.zeros((rows.shape[1], 1))
+    unit[-1] = 1.0
+    constants, scores = rows.scores(unit)[:, 0], rows.scores(released.T)
+    taken = ridge * released[:, -1]
+    if len(released) == 1:
+        scores, taken = np.column_stack([np.zeros(len(scores)), scores]), np.append(-taken, taken)
+    total = float(constants.sum())
+    wanted = np.maximum((constants @ softmax(scores, axis=1) + taken) / total, 1.0 / len(scores))
+    wanted /= wanted.sum()
+
+    def excess(shift: FloatArray) -> tuple[float, FloatArray]:
+        shifted = scores + shift
+        value = constants @ logsumexp(shifted, axis=1) / total - wanted @ shift
+        return float(value), constants @ softmax(shifted, axis=1) / total - wanted
+
+    found = minimize(excess, np.zeros(len(wanted)), jac=True, method="BFGS", tol=1e-10).x
+    return np.array([found[1] - found[0]]) if len(released) == 1 else found - found.mean()
 
 
 def _objective(

@@ -5,12 +5,13 @@ import math
 import numpy as np
 import pytest
 from scipy.optimize import minimize
-from scipy.special import logsumexp
+from scipy.special import logsumexp, softmax
 
 from dp_halfspace.papers import labels as module
 from dp_halfspace.papers.labels import (
     LabelStatistic,
     label_statistic,
+    shift_without_ridge,
     statistic_minimiser,
     statistic_sensitivity,
 )
@@ -36,6 +37,30 @@ def worst_change(n_classes):
         bound = module.statistic_sensitivity(n, n_classes, rows.block_rows)
         worst = max(worst, float(np.linalg.norm(change)) / bound)
     return worst
+
+
+@pytest.mark.parametrize("n_classes", [2, 4])
+def test_shifted_scores_have_the_shares_of_the_labels(n_classes):
+    """Whatever the ridge took: the constants are of rows that are scaled down, each by itself."""
+    rng = np.random.default_rng(0)
+    rows = Rows(np.column_stack([unit(rng, 500, 3), rng.uniform(0.2, 0.4, 500)]))
+    codes = np.minimum(rng.geometric(0.7, 500) - 1, n_classes - 1)
+    ridge, constants = 40.0, rows.dense(np.arange(500))[:, -1]
+    found = statistic_minimiser(rows, label_statistic(rows, codes, n_classes), ridge)
+
+    def shares(shift):
+        scores = rows.scores(found.T) + shift
+        scores = np.column_stack([0.0 * scores, scores]) if n_classes == 2 else scores
+        return constants @ softmax(scores, axis=1) / constants.sum()
+
+    wanted = [constants[codes == k].sum() / constants.sum() for k in range(n_classes)]
+    assert np.abs(shares(0.0) - wanted).max() > 0.05
+    shift = shift_without_ridge(rows, found, ridge)
+    np.testing.assert_allclose(shares(shift), wanted, atol=1e-6)
+    # A noisy sum may ask for more than all records.
+    impossible = shift_without_ridge(rows, found * 50.0, ridge)
+    assert np.isfinite(impossible).all()
+    assert impossible.shape == (1 if n_classes == 2 else n_classes,)
 
 
 @pytest.mark.parametrize("n_classes", [2, 3, 9])
