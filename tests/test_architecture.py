@@ -151,29 +151,6 @@ def test_no_circle_of_imports(sources):
     assert not circles({name: imports(source) for name, source in sources.items()})
 
 
-def test_circle_test_sees_a_circle():
-    assert circles({"a": {"b"}, "b": {"c"}, "c": {"a"}, "d": {"a"}}) == ["a", "b", "c"]
-
-
-def test_rank_test_sees_a_violation():
-    privacy, optim = "dp_halfspace.privacy.events", "dp_halfspace.optim.objectives"
-    losses = "dp_halfspace.optim.losses"
-    assert rank_violations(privacy, f"from {losses} import Loss") == [losses]
-    assert rank_violations(optim, f"from {privacy} import Pure") == [privacy]
-    assert rank_violations("dp_halfspace.projection.linear", f"import {optim}") == [optim]
-    guarded = f"if TYPE_CHECKING:\n    from {losses} import Loss"
-    assert rank_violations(privacy, guarded) == [losses]
-    solvers = "dp_halfspace.optim.solvers"
-    assert floor_violations(losses, f"from {solvers} import Optimizer") == [solvers]
-    paper, linear = "dp_halfspace.papers.known_margin", "dp_halfspace.engine.linear"
-    few = "dp_halfspace.selection.small_tables"
-    assert rank_violations(linear, f"import {paper}") == [paper]
-    assert rank_violations(paper, f"import {few}") == [few]
-    assert rank_violations(few, f"from {paper} import descend") == [paper]
-    assert engine_violations(paper, f"from {linear} import plan_linear") == [linear]
-    assert not engine_violations(paper, "from dp_halfspace.engine.plan import FitPlan")
-
-
 def private_imports(source: str) -> list[list[str]]:
     """Imports of underscored names of scikit-learn, and of threadpoolctl."""
     imported = []
@@ -223,11 +200,6 @@ def test_one_constant_has_one_line_and_one_value(sources):
         assert not constants_with_two_values(source), name
 
 
-def test_constants_on_one_line_or_with_two_values_are_seen():
-    assert shared_lines("LOW, HIGH = 1, 2\nNODES, WEIGHTS = rule(6)") == ["(LOW, HIGH)"]
-    assert constants_with_two_values("LOW = 1\nHIGH = 2\nLOW = HIGH") == ["LOW"]
-
-
 BULLETS = ("Adjacency", "Released", "Sensitivity", "Proof")
 DRAWS = {"release", "choose", "consume", "parallel"}
 
@@ -256,10 +228,6 @@ def test_what_draws_a_release_states_its_guarantee(sources):
     """Adjacency, what is released, sensitivity and proof, where the noise is asked for."""
     for name, source in sources.items():
         assert not unstated_releases(source), name
-
-
-def test_an_unstated_release_is_seen():
-    assert unstated_releases("def run(x, permit):\n    return permit.release(x, noise)") == ["run"]
 
 
 def test_one_estimator_per_file():
