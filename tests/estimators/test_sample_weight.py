@@ -199,16 +199,6 @@ def test_planted_bug_weights_over_their_private_sum_are_seen(monkeypatch, name):
 # -- sums, by brute force ------------------------------------------------------------
 
 
-def records(trials=200, n=6, n_classes=3):
-    """Pairs of codes and weights on the grid that differ in one record."""
-    rng = np.random.default_rng(0)
-    for _ in range(trials):
-        codes, weights = rng.integers(n_classes, size=n), rng.choice([0.0, 2.0**-30, 0.5, 1.0], n)
-        other, moved = codes.copy(), weights.copy()
-        other[2], moved[2] = rng.integers(n_classes), rng.choice([0.0, 0.25, 1.0])
-        yield (codes, weights), (other, moved)
-
-
 def test_a_tilt_knows_that_losses_may_weigh_nothing():
     X, y, w = table()
     estimator = clone(CASES["tilted"]).set_params(classes=LABELS)
