@@ -281,18 +281,6 @@ def test_weights_multiply_those_of_the_classes():
     assert np.allclose(both.coef_, half.coef_, atol=1e-6)
 
 
-@pytest.mark.parametrize("name", ["stated", "fourier", "table", "output", "objective"])
-def test_weights_of_zero_silence_wrong_labels(name):
-    rng = np.random.default_rng(0)
-    X = rng.uniform(-1, 1, size=(3000, 2)) / math.sqrt(2.0)
-    y = (X[:, 0] > 0).astype(int)
-    is_wrong = rng.random(3000) < 0.6
-    seen = np.where(is_wrong, 1 - y, y)
-    estimator = clone(CASES[name]).set_params(classes=LABELS, random_state=0)
-    assert clone(estimator).fit(X, seen).score(X, y) < 0.5
-    assert estimator.fit(X, seen, sample_weight=np.where(is_wrong, 0.0, 1.0)).score(X, y) > 0.9
-
-
 def test_probabilities_are_those_of_the_weighed_records():
     rng = np.random.default_rng(0)
     X = rng.uniform(-1, 1, size=(6000, 1))
