@@ -293,18 +293,6 @@ def quality(model, **given):
     return " ".join(re.sub(r"<[^>]*>", " ", part).split())
 
 
-def test_a_card_never_denies_a_score_that_it_does_not_know(scored):
-    """Before, every card said that no budget was spent on a private score."""
-    ledger, model, *_ = scored
-    alone, with_ledger = quality(model), quality(model, ledger=ledger)
-    assert "No score was given for this card" in alone
-    for text in (alone, with_ledger):
-        assert "no budget was spent" not in text
-    page = model_card(model)
-    assert "No ledger was given for this card" in page
-    assert "No ledger was charged" not in page
-
-
 def test_a_card_shows_the_scores_that_it_is_given(scored):
     ledger, model, accuracy, others = scored
     low, high = accuracy.interval

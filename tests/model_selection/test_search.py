@@ -85,20 +85,16 @@ def test_the_budget_is_spent_and_no_more(estimator, selection, delta):
     assert kinds == {RandomStopping} or selection != "random_stopping" or kinds == {Pure}
 
 
-@pytest.mark.sampled(3)
-@each_case
-def test_every_run_has_the_budget_that_was_accounted_for(estimator, selection, delta):
-    """Recompute the total from the runs, by the definition of the selection."""
-    assert_runs_add_up(estimator, selection, delta)
-
-
 def planned(candidates, selection, delta):
     return plan_module.plan_search(
         candidates, n_samples=400, epsilon=2.0, delta=delta, selection=selection, miss=0.1
     )
 
 
-def assert_runs_add_up(estimator, selection, delta):
+@pytest.mark.sampled(3)
+@each_case
+def test_every_run_has_the_budget_that_was_accounted_for(estimator, selection, delta):
+    """Recompute the total from the runs, by the definition of the selection."""
     fitted = search(estimator, selection=selection, delta=delta)
     at = 0.0 if delta == 0.0 else 1e-5
     candidates = [{**params, "delta": at} for params in fitted._grid()]
@@ -137,7 +133,7 @@ def test_account_test_sees_candidates_with_too_much(monkeypatch, case):
     # The planner itself notices, or the test does.
     monkeypatch.setattr(plan_module, "random_stopping_event", lambda *given: Gaussian(0.01))
     with pytest.raises((AssertionError, RuntimeError)):
-        assert_runs_add_up(*case)
+        test_every_run_has_the_budget_that_was_accounted_for(*case)
 
 
 def test_account_test_sees_scores_that_are_not_charged(monkeypatch):
@@ -145,7 +141,7 @@ def test_account_test_sees_scores_that_are_not_charged(monkeypatch):
     honest = plan_module._all_events
     monkeypatch.setattr(plan_module, "_all_events", lambda *given: honest(*given)[:-1])
     with pytest.raises(AssertionError):
-        assert_runs_add_up(OUTPUT, "gaussian", "auto")
+        test_every_run_has_the_budget_that_was_accounted_for(OUTPUT, "gaussian", "auto")
 
 
 def test_nothing_else_leaves():
