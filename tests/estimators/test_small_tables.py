@@ -176,26 +176,24 @@ def test_what_a_model_predicts_is_what_was_counted(kind):
 
 def test_scores_of_cells_are_exact_and_ranked():
     X, y = ward(missing=0.1)
-    found = [fitted(KINDS[0], X, y, epsilon=0.59) for _ in range(6)]
-    cells = [model for model in found if model.scaler_ is not None]
-    assert cells
-    for model in cells:
-        scores = model.decision_function(X)
-        units = asinh_cells(X, model.scaler_.exponent).astype(float)
-        exact = units @ model.coef_[0] + model.intercept_
-        np.testing.assert_array_equal(exact * 2.0**19, np.rint(exact * 2.0**19))
-        np.testing.assert_allclose(scores, exact, rtol=1e-12)
-        assert len(np.unique(scores)) > 20
-        assert not (scores == 0.0).any()
-        np.testing.assert_array_equal(model.scaler_.transform(X), units)
+    fits = (fitted(KINDS[0], X, y, epsilon=0.59) for _ in range(20))
+    model = next(model for model in fits if model.scaler_ is not None)
+    scores = model.decision_function(X)
+    units = asinh_cells(X, model.scaler_.exponent).astype(float)
+    exact = units @ model.coef_[0] + model.intercept_
+    np.testing.assert_array_equal(exact * 2.0**19, np.rint(exact * 2.0**19))
+    np.testing.assert_allclose(scores, exact, rtol=1e-12)
+    assert len(np.unique(scores)) > 20
+    assert not (scores == 0.0).any()
+    np.testing.assert_array_equal(model.scaler_.transform(X), units)
 
 
 @pytest.mark.sampled(2)
 @every_kind
 def test_columns_in_other_units_are_as_good(kind):
-    X, y = ward(600, seed=5)
+    X, y = ward(300, seed=5)
     mean = [
-        np.mean([fitted(kind, X * factor, y, epsilon=0.29).score(X * factor, y) for _ in range(3)])
+        np.mean([fitted(kind, X * factor, y, epsilon=0.58).score(X * factor, y) for _ in range(3)])
         for factor in (1.0, 10.0 ** np.array([9.0, -4.0, -7.0, 2.0]))
     ]
     assert min(mean) > 0.8
