@@ -560,6 +560,19 @@ def test_row_groups_keep_the_types_of_their_file(tmp_path):
     assert np.vstack(parts).sum() == 79
 
 
+def test_lists_have_no_dtypes():
+    rows = [[1.0, 2.0, "a"], [3.0, 4.0, "b"], [5.0, 6.0, "a"]]
+    for odd in ([None, 2.0, "a"], ["text", 2.0, "a"], [1, 2, 3], [[], {}, object()]):
+        both = [encoded_list([other, *rows[1:]])[1:] for other in (rows[0], odd)]
+        assert both[0].tobytes() == both[1].tobytes()
+
+
+def encoded_list(rows):
+    table = read_frame(rows)
+    encoding = Encoding(resolved_columns(table, {"2": "text"}), False)
+    return encoding.to_coded_rows(table).dense(np.float64)
+
+
 @pytest.mark.parametrize("kind", ["float16", "float32", "float64"])
 def test_numbers_of_arrow_are_those_of_numpy(kind):
     """Half precision, too, which Arrow fills and casts in ways of its own."""

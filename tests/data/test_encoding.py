@@ -289,6 +289,8 @@ def test_words_become_counts_in_columns():
     (counted,) = _words_of(["one two two"])
     assert np.sort(counted)[-2:] == pytest.approx(np.array([1.0, 2.0]) / np.sqrt(5.0))
     assert _words_of(["a b"], 1).tolist() == [[1.0]]
+    (column,) = resolved_columns(read_frame(pd.DataFrame({"a": cells})), {"a": "words"})
+    assert column.describe() == "words in 64 columns"
     # The public hash is the same on all machines and in all versions.
     assert np.flatnonzero(_words_of(["pain"])[0]).tolist() == [3]
 
