@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
 from scipy.stats import beta, norm
@@ -58,9 +57,3 @@ def epsilon_lower_bound(
     low = beta.ppf(alpha / 2, hits, trials - hits + 1) if hits else 0.0
     high = beta.ppf(1 - alpha / 2, misses_side_hits + 1, trials - misses_side_hits)
     return float(np.log((low - delta) / high)) if low > delta else 0.0
-
-
-def epsilon_of_event(fits: int, model: Any, pair: Any, event: Any) -> float:
-    """Lower confidence bound on epsilon from how often fits of two neighbours have an event."""
-    first, second = (sum(bool(event(model.fit(*data))) for _ in range(fits)) for data in pair)
-    return max(epsilon_lower_bound(first, second, fits), epsilon_lower_bound(second, first, fits))

@@ -521,7 +521,7 @@ MUTANTS = [
             "PrivateClassifier.fit",
             "y: ArrayLike, *, groups",
             "y: ArrayLike, groups",
-            "test_weights_of_rows_are_not_taken_for_people",
+            "test_only_features_and_labels_go_by_position",
         ),
     ),
     *of(
@@ -681,12 +681,12 @@ MUTANTS = [
     ),
     *of(
         "_silence.py",
-        "tests/model_selection/test_search.py",
+        "tests/model_selection/test_silent_runs.py",
         (
             "_ignore_warnings",
             'warnings.simplefilter("ignore")',
             "pass",
-            "test_every_run_is_silent_by_itself",
+            "test_a_run_drops_what_is_said_by_itself",
         ),
     ),
     *of(
@@ -2034,7 +2034,7 @@ MUTANTS = [
             "_count_words",
             "counts[known[word]] += 1",
             "counts[known[word]] = 1",
-            "test_words_are_counted",
+            "test_words_become_counts_in_columns",
         ),
         (
             "_table",
@@ -4595,7 +4595,7 @@ MUTANTS = [
             "PrivateSearchCV._grid",
             "not is_private(kind)",
             "False",
-            "test_what_voids_the_guarantee_is_refused_before_anything_is_paid",
+            "tests/model_selection/test_search.py::test_bad_parameters_are_named_and_leave_the_search_alone",
         ),
     ),
     *of(

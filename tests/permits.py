@@ -2,7 +2,6 @@
 
 import math
 
-import numpy as np
 from scipy.stats import chi2
 
 from dp_halfspace import privacy
@@ -33,20 +32,6 @@ def assert_costs(events, mu, delta=1e-6):
     assert spent >= privacy.gdp_epsilon(mu * (1 - 1e-6), delta) * (1 - 1e-6)
 
 
-def share_right(X, W, y):
-    """Share of the records that coefficients for two or more classes get right."""
-    scores = X @ W.T
-    return np.mean(y == (scores[:, 0] > 0 if len(W) == 1 else scores.argmax(axis=1)))
-
-
 def tail(statistic, degrees):
     """Probability of a chi-square statistic that is so far out, on its side."""
     return min(chi2.cdf(statistic, degrees), chi2.sf(statistic, degrees))
-
-
-def stretched(n):
-    """Two strong directions without signal, one weak one with it; two classes."""
-    rng = np.random.default_rng(5)
-    y, strong = rng.integers(2, size=n), rng.standard_normal((n, 2))
-    X = np.column_stack([strong, 0.1 * (2 * y - 1) + 0.02 * rng.standard_normal(n)])
-    return X / np.linalg.norm(X, axis=1).max(), y

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import zipfile
 from functools import cache
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -151,29 +152,6 @@ def test_no_circle_of_imports(sources):
     assert not circles({name: imports(source) for name, source in sources.items()})
 
 
-def test_circle_test_sees_a_circle():
-    assert circles({"a": {"b"}, "b": {"c"}, "c": {"a"}, "d": {"a"}}) == ["a", "b", "c"]
-
-
-def test_rank_test_sees_a_violation():
-    privacy, optim = "dp_halfspace.privacy.events", "dp_halfspace.optim.objectives"
-    losses = "dp_halfspace.optim.losses"
-    assert rank_violations(privacy, f"from {losses} import Loss") == [losses]
-    assert rank_violations(optim, f"from {privacy} import Pure") == [privacy]
-    assert rank_violations("dp_halfspace.projection.linear", f"import {optim}") == [optim]
-    guarded = f"if TYPE_CHECKING:\n    from {losses} import Loss"
-    assert rank_violations(privacy, guarded) == [losses]
-    solvers = "dp_halfspace.optim.solvers"
-    assert floor_violations(losses, f"from {solvers} import Optimizer") == [solvers]
-    paper, linear = "dp_halfspace.papers.known_margin", "dp_halfspace.engine.linear"
-    few = "dp_halfspace.selection.small_tables"
-    assert rank_violations(linear, f"import {paper}") == [paper]
-    assert rank_violations(paper, f"import {few}") == [few]
-    assert rank_violations(few, f"from {paper} import descend") == [paper]
-    assert engine_violations(paper, f"from {linear} import plan_linear") == [linear]
-    assert not engine_violations(paper, "from dp_halfspace.engine.plan import FitPlan")
-
-
 def private_imports(source: str) -> list[list[str]]:
     """Imports of underscored names of scikit-learn, and of threadpoolctl."""
     imported = []
@@ -223,11 +201,6 @@ def test_one_constant_has_one_line_and_one_value(sources):
         assert not constants_with_two_values(source), name
 
 
-def test_constants_on_one_line_or_with_two_values_are_seen():
-    assert shared_lines("LOW, HIGH = 1, 2\nNODES, WEIGHTS = rule(6)") == ["(LOW, HIGH)"]
-    assert constants_with_two_values("LOW = 1\nHIGH = 2\nLOW = HIGH") == ["LOW"]
-
-
 BULLETS = ("Adjacency", "Released", "Sensitivity", "Proof")
 DRAWS = {"release", "choose", "consume", "parallel"}
 
@@ -256,10 +229,6 @@ def test_what_draws_a_release_states_its_guarantee(sources):
     """Adjacency, what is released, sensitivity and proof, where the noise is asked for."""
     for name, source in sources.items():
         assert not unstated_releases(source), name
-
-
-def test_an_unstated_release_is_seen():
-    assert unstated_releases("def run(x, permit):\n    return permit.release(x, noise)") == ["run"]
 
 
 def test_one_estimator_per_file():
@@ -322,14 +291,6 @@ def test_no_module_takes_the_place_of_a_public_name(package):
     assert package == ".datasets" or not [n for n in public_names(package) if n in parts]
 
 
-@cache
-def loaded_after(*statements: str) -> list[set[str]]:
-    """Modules that a new process has loaded after each of some statements."""
-    code = "\n".join(f"{each}\nimport sys; print(*sys.modules)" for each in statements)
-    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    return [set(line.split()) for line in out.stdout.splitlines()]
-
-
 WITHOUT_FILES = """
 import sys, warnings
 sys.path.insert(0, sys.argv[1])
@@ -365,22 +326,38 @@ def test_the_package_works_from_a_zip_without_its_sources(tmp_path):
     assert run.stdout.splitlines()[-1] == f"dp_halfspace {dp_halfspace.__version__}"
 
 
-# One after the other in one process, as every new one loads NumPy and scikit-learn again.
-STAGES = (
-    "import dp_halfspace; dir(dp_halfspace)",
-    "from dp_halfspace import OutputPerturbationClassifier",
-)
+# Each part after those that it imports, all in one process, as every new one loads NumPy again.
+PARTS = (
+    "exceptions", "projection", "datasets", "privacy", "optim", "theory", "preprocessing",
+    "estimators", "audit", "inspection", "metrics", "model_selection",
+)  # fmt: skip
+STAGES = {"": "import dp_halfspace; dir(dp_halfspace)"}
+STAGES |= {part: f"dp_halfspace.{part}" for part in PARTS}
+STAGES["estimators"] += "; dp_halfspace.OutputPerturbationClassifier"
 
 
-def test_import_loads_nothing_heavy():
-    loaded = loaded_after(*STAGES)[0]
-    assert not loaded & {"numpy", "scipy", "sklearn", "joblib", "pandas", "matplotlib"}
+@pytest.fixture(scope="module")
+def loaded() -> dict[str, set[str]]:
+    """Modules that a new process has loaded after each stage."""
+    code = "\n".join(f"{each}\nimport sys; print(*sys.modules)" for each in STAGES.values())
+    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    return dict(zip(STAGES, map(set, map(str.split, out.stdout.splitlines())), strict=True))
 
 
-def test_estimators_load_no_more_than_they_need():
-    loaded = loaded_after(*STAGES)[1]
+def test_import_loads_nothing_heavy(loaded):
+    assert not loaded[""] & {"numpy", "scipy", "sklearn", "joblib", "pandas", "matplotlib"}
+
+
+def test_estimators_load_no_more_than_they_need(loaded):
     heavy = {"sklearn.linear_model", "sklearn.svm", "sklearn.model_selection", "matplotlib"}
-    assert not loaded & heavy
+    assert not loaded["estimators"] & heavy
+
+
+def test_every_part_is_an_attribute_and_loads_nothing_before(loaded):
+    assert {*PARTS} == {"estimators", "exceptions", *(each[1:] for each in PUBLIC[1:])}
+    for before, part in pairwise(STAGES):
+        assert f"dp_halfspace.{part}" in loaded[part] - loaded[before]
+    assert {*PARTS} <= {*dp_halfspace.__all__}
 
 
 @pytest.mark.parametrize("data_norm", [1.0, None])
@@ -393,30 +370,6 @@ def test_the_files_that_a_default_fit_executes_are_listed(data_norm):
         "privacy/exponential", "privacy/random_stopping", "projection/features",
     )  # fmt: skip
     assert not [name for name in found if name.startswith(others)]
-
-
-# In a process of its own: another test may have imported a part. What one part loads is forgotten
-# before the next one, for which only names are asked.
-PARTS_ONE_BY_ONE = """
-import sys, dp_halfspace
-dir(dp_halfspace)
-for name in {names}:
-    before = {{each for each in sys.modules if each.startswith("dp_halfspace")}}
-    getattr(dp_halfspace, name)
-    print(name, f"dp_halfspace.{{name}}" in sys.modules, f"dp_halfspace.{{name}}" in before)
-    for each in {{*sys.modules}} - before:
-        if each.startswith("dp_halfspace"):
-            del sys.modules[each]
-            vars(dp_halfspace).pop(each.partition(".")[2], None)
-"""
-
-
-def test_every_part_is_an_attribute_and_loads_nothing_before():
-    names = [*(package[1:] for package in PUBLIC if package), "estimators", "exceptions"]
-    code = PARTS_ONE_BY_ONE.format(names=names)
-    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert out.stdout.splitlines() == [f"{name} True False" for name in names]
-    assert not {*names} - {*dp_halfspace.__all__}
 
 
 def test_public_names_resolve():

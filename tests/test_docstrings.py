@@ -68,27 +68,3 @@ def test_public_objects_are_found():
 
 def test_docstrings_are_as_numpydoc_wants_them():
     assert {path: found for path in PUBLIC if (found := wrong(path))} == {}
-
-
-def merged():
-    """Do nothing.
-
-    See Also
-    --------
-    fit : One sentence. plan : Another one, in the same line
-    """
-
-
-def invented(x):
-    """Do nothing.
-
-    Parameters
-    ----------
-    y : int
-        Not there.
-    """
-
-
-def test_mistakes_are_seen():
-    for planted, code in ((merged, "SA02"), (invented, "PR02")):
-        assert code in [found[0] for found in wrong(f"{__name__}.{planted.__name__}")]

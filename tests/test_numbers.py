@@ -17,8 +17,8 @@ import pytest
 from sklearn.datasets import load_breast_cancer
 from sklearn.model_selection import train_test_split
 
-from dp_halfspace import AdaptiveMarginClassifier, PrivacyLedger
-from dp_halfspace.data.cells import canonical, date_of, number_of
+from dp_halfspace import AdaptiveMarginClassifier
+from dp_halfspace.data.cells import canonical, number_of
 from dp_halfspace.privacy import epsilon, gdp_mu
 from dp_halfspace.privacy.events import Gaussian
 from dp_halfspace.selection.rule import COUNTS_PAY
@@ -194,13 +194,6 @@ def test_every_number_of_the_text_is_tested(page):
     assert untested(page, (DOCS / page).read_text("utf-8")) == []
 
 
-def test_an_untested_number_is_seen():
-    page = "guide/small_tables.md"
-    text = (DOCS / page).read_text("utf-8")
-    assert untested(page, text.replace(f"{STEPS_PAY:.0f} times", "125 times")) != []
-    assert untested(page, f"{text} It gains .03 of accuracy.") != []
-
-
 def test_the_users_book_is_as_short_as_it_has_to_be():
     texts = [DOCS / page for page in (*PAGES, *OF_OTHERS)]
     words = [len(path.read_text("utf-8").split()) for path in texts]
@@ -233,27 +226,11 @@ def test_cells_are_read_as_the_schema_reference_says(cell, number):
     assert isclose(number_of(canonical(cell)), number)
 
 
-def test_a_date_in_digits_is_that_date():
-    assert date_of(canonical("20260131")) == date_of(canonical("2026-01-31"))
-
-
-def test_what_is_spent_is_what_the_page_of_the_ledger_says():
-    """That ten fits are charged as the sentence counts them."""
-    ledger = PrivacyLedger(epsilon=5, delta=1e-6)
-    X, y = [[0.1 * k, 1.0] for k in range(2000)], [k % 2 for k in range(2000)]
-    model = AdaptiveMarginClassifier(
-        epsilon=1, delta=1e-6, data_norm=300, classes=[0, 1], ledger=ledger
-    )
-    for _ in range(10):
-        model.fit(X, y)
-    assert isclose(ledger.spent(), ten_fits(), rel_tol=1e-3)
-
-
 def test_the_accuracy_of_the_readme_is_that_of_its_fit():
     (code,) = (code for _, code in blocks((ROOT / "README.md").read_text("utf-8"), "python"))
     said, majority = (float(x) for x in re.findall(r"about (\.\d+).* has (\.\d+);", code)[0])
     X, y = load_breast_cancer(return_X_y=True)
     X, X_new, y, y_new = train_test_split(X, y, random_state=0)
-    fits = (AdaptiveMarginClassifier(classes=[0, 1]).fit(X, y) for _ in range(5))
+    fits = (AdaptiveMarginClassifier(classes=[0, 1]).fit(X, y) for _ in range(3))
     assert isclose(mean(fit.score(X_new, y_new) for fit in fits), said, abs_tol=0.02)
     assert isclose(max(y_new.mean(), 1 - y_new.mean()), majority, abs_tol=0.005)

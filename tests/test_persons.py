@@ -639,19 +639,6 @@ def test_only_features_and_labels_go_by_position(kind, way):
     assert set(kinds.values()) <= {inspect.Parameter.KEYWORD_ONLY}
 
 
-@pytest.mark.parametrize("name", PEOPLE)
-def test_weights_of_rows_are_not_taken_for_people(name):
-    X, y = small_table()
-    for use in (clone(PEOPLE[name]).fit, clone(PEOPLE[name]).plan):
-        with pytest.raises(TypeError, match="positional arguments but 4 were given"):
-            use(X, y, np.ones(300))
-        if not isinstance(PEOPLE[name], PrivateScaler):
-            with pytest.raises(
-                ValueError, match="sample_weight is not supported together with groups"
-            ):
-                use(X, y, groups=np.arange(300) // 2, sample_weight=np.ones(300))
-
-
 def test_ids_of_any_kind_are_people():
     X, y = small_table()
     model = AdaptiveMarginClassifier(classes=[0, 1])
@@ -781,20 +768,14 @@ def test_one_name_changes_nobody_else_whatever_a_reader_makes_of_the_column(othe
     column = pd.read_csv(io.StringIO("\n".join(["who", *names]) + "\n"))["who"]
     owners = owners_of_rows(column, 6)
     assert owners.tolist() == [0, 0, 1, 1, 2, 3]
-    assert owners_of_rows(names, 6).tolist() == owners.tolist()
+    by_arrow = pa.csv.read_csv(io.BytesIO("\n".join(["who", *names]).encode()))["who"]
+    for ids in (names, by_arrow):
+        assert owners_of_rows(ids, 6).tolist() == owners.tolist()
     assert owners_of_rows(["NA", "na ", "7", 7, b"7"], 5).tolist() == [0, 1, 2, 2, 2]
     # One name in bytes turns all names of a column of Arrow into bytes.
     in_bytes = pa.array([*names[:4], other.encode(), "10"])
     assert in_bytes.type == pa.binary()
     assert owners_of_rows(in_bytes, 6).tolist() == owners.tolist()
-
-
-@pytest.mark.parametrize("other", ["9", "A9"])
-def test_so_it_is_for_ids_of_arrow(other):
-    names = ["007", "7", "8", "8.0", other, "10"]
-    text = "\n".join(["who", *names]) + "\n"
-    by_arrow = pa.csv.read_csv(io.BytesIO(text.encode()))["who"]
-    assert owners_of_rows(by_arrow, 6).tolist() == [0, 0, 1, 1, 2, 3]
 
 
 def test_planted_ids_that_are_compared_as_they_are_stored_are_seen(monkeypatch):
@@ -813,12 +794,3 @@ def test_who_is_one_person_depends_neither_on_others_nor_on_their_order(other):
         owners = owners_of_rows([values[i] for i in order], 10)
         same = owners[:, None] == owners
         assert same.tolist() == np.array(expected)[np.ix_(list(order), list(order))].tolist()
-
-
-def test_groups_of_another_length_are_named_without_numbers():
-    """How many rows people have is private."""
-    X, y = small_table()
-    with pytest.raises(ValueError, match="groups and X must have the same number of rows") as said:
-        AdaptiveMarginClassifier(classes=[0, 1]).fit(X, y, groups=np.arange(299))
-    assert "299" not in str(said.value)
-    assert "300" not in str(said.value)

@@ -158,13 +158,6 @@ def test_dimension_runs_what_is_new_and_draws(tmp_path, monkeypatch):
     assert "d = 9" in tables.dimension_table({"cells": {"dp_sgd": second}})
 
 
-def test_stored_accuracy_is_flat_in_the_dimension():
-    cells_ = cells.read(cells.RESULTS / "dimension.json")["cells"]["adaptive_margin"]
-    assert {int(d) for d in cells_} == set(dimension.DIMENSIONS)
-    means = [cell["mean"] for cell in cells_.values()]
-    assert max(means) - min(means) <= 0.01
-
-
 def test_removal_experiment_runs_on_a_small_problem():
     cell = removed_points.measure(tiny(2), share=0.02, steps=2, fits=1)
     shares, margins = cell["curve"]

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 
 import numpy as np
 
 from benchmarks import label
 from benchmarks.loaders import Benchmark
-
-STORED = Path(label.__file__).parent / "results" / "label.json"
 
 
 def tiny(name):
@@ -28,10 +25,3 @@ def test_runs_stores_and_prints(monkeypatch, tmp_path, capsys):
     assert set(found) == {"exact", "statistic", "randomized_response"}
     assert set(found["statistic"]) == {"0.3", "1", "3"}
     assert "| satimage |" in capsys.readouterr().out
-
-
-def test_stored_results_hold_what_is_promised():
-    stored = json.loads(STORED.read_text())["accuracy"]["satimage"]["statistic"]
-    for epsilon, least in (("0.3", 0.93), ("1", 0.94), ("3", 0.945)):
-        assert stored[epsilon]["mean"] >= least
-        assert stored[epsilon]["fits"] >= 5

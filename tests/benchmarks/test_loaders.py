@@ -14,7 +14,7 @@ from benchmarks.loaders import load_benchmark
 
 SVM_TRAIN = "-1 1:1 3:0.5\n+1 2:1\n-1 1:0.25\n"
 SVM_TEST = "+1 1:1\n-1 2:0.5\n"
-NAMES = ["adult", "ijcnn1", "reuters", "satimage", "satimage6", "http"]
+NAMES = ["satimage", "satimage6", "http", "ijcnn1", "adult", "reuters"]
 
 
 @pytest.fixture(autouse=True)

@@ -60,6 +60,8 @@ def test_a_dry_run_prints_the_columns_the_plan_the_outlook_and_the_cost(folder, 
     Path("s.json").write_text(stated)
     assert main([*DRY, "--schema", "s.json"]) == 0
     assert "private: " not in capsys.readouterr().out
+    assert main([*DRY, "--schema", "s.json", "--drop", "crp"]) == 0
+    assert ["crp", "drop", "stated"] in map(str.split, capsys.readouterr().out.splitlines())
 
 
 @pytest.mark.parametrize("labels", ["no", "no,no"])

@@ -50,14 +50,6 @@ def test_every_mechanism_ranks(mechanism, delta, data):
     assert privacy.epsilon(fitted.privacy_.events, fitted.privacy_.delta) <= 20.0 * (1 + 1e-12)
 
 
-@every_mechanism
-@pytest.mark.parametrize("label", [0, 1])
-def test_an_empty_class_is_silent(mechanism, label, data):
-    fitted = model(mechanism=mechanism).fit(data[0], np.full(len(data[1]), label))
-    assert np.isfinite(fitted.coef_).all()
-    assert np.isfinite(fitted.intercept_).all()
-
-
 def test_a_threshold_has_no_error_of_an_intercept(data):
     """The attributes of the direction are about its own intercept, which is replaced."""
     names = vars(model(epsilon=1.0).fit(*data))

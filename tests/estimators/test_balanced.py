@@ -21,7 +21,6 @@ from dp_halfspace.engine.counts import balancing_weights, count_noise
 from dp_halfspace.engine.plan import PublicFacts
 from dp_halfspace.estimators import _wrapped_plans as wrapped_plans
 from dp_halfspace.estimators._wrapped_plans import BalancedFit
-from dp_halfspace.model_selection import PrivateSearchCV
 from dp_halfspace.privacy import accounting
 from dp_halfspace.privacy.budget import Budget
 from dp_halfspace.privacy.interception import intercept_releases
@@ -120,13 +119,6 @@ def test_what_cannot_be_balanced_is_refused():
         balanced(PrivateKernelClassifier(data_norm=3.0, margin="select")).plan(X, Y)
     with pytest.raises(ValueError, match="'balanced' is supported by AdaptiveMarginClassifier"):
         balanced(LabelPrivateClassifier()).plan(X, Y)
-
-
-@pytest.mark.slow
-def test_a_search_balances_its_runs():
-    model = balanced(ObjectivePerturbationClassifier(data_norm=3.0), epsilon=1.0)
-    search = PrivateSearchCV(model, {"alpha": [0.01, 0.001]}, epsilon=5.0).fit(X, Y)
-    assert search.predict(X).mean() > 1.5 * Y.mean()
 
 
 def test_people_and_chunks_are_counted():

@@ -103,7 +103,7 @@ def test_fits_that_no_rule_was_measured_for_say_nothing():
 
 
 def test_what_is_said_is_the_same_of_neighbours_and_of_any_table_of_the_size():
-    X, y = rows(200)
+    X, y = rows(60, 10)
     model = AdaptiveMarginClassifier(epsilon=0.1, classes=[0, 1])
     other, labels = X.copy(), y.copy()
     other[3], labels[3] = 1e12, 1 - y[3]
@@ -111,7 +111,7 @@ def test_what_is_said_is_the_same_of_neighbours_and_of_any_table_of_the_size():
         said(model, *table)
         for table in ((X, y), (other, labels), (1e9 * X, np.zeros_like(y)), (np.nan * X, y))
     ]
-    assert all(text == [str(Outlook(200, 30, 0.1))] for text in texts)
+    assert all(text == [str(Outlook(60, 10, 0.1))] for text in texts)
 
 
 @pytest.mark.parametrize(

@@ -155,9 +155,3 @@ def test_wide_rows_have_no_preconditioner():
     assert dict(model.plan(X[:, 1:], y).public)["private_second_moment"]
     with pytest.raises(ValueError, match="at most 512 columns"):
         model.set_params(preconditioner=True).fit(X, y)
-
-
-def test_people_are_refused(table):
-    X, y = table
-    with pytest.raises(ValueError, match="groups is not supported"):
-        OutputPerturbationClassifier(classes=[0, 1]).fit(X, y, groups=np.arange(len(y)))

@@ -22,7 +22,7 @@ from dp_halfspace import (
 )
 from dp_halfspace.preprocessing.scalers import ReleasedScaler
 from dp_halfspace.privacy import accounting
-from dp_halfspace.privacy.events import Exponential, Gaussian, Pure, single_runs
+from dp_halfspace.privacy.events import Exponential, Pure, single_runs
 
 GAUSSIAN = [
     AdaptiveMarginClassifier,
@@ -86,23 +86,6 @@ def test_a_pure_budget_pays_for_units_and_model(estimator, options):
     assert dict(record.public)["private_column_scales"] is True
     assert model.scaler_ is not None
     assert model.score(Z, t) > 0.7
-
-
-@pytest.mark.sampled(5)
-@pytest.mark.parametrize("estimator", GAUSSIAN)
-@pytest.mark.parametrize("epsilon", [0.3, 2.0])
-def test_one_budget_pays_for_units_and_model(estimator, epsilon):
-    X, y = hospital(2000)
-    engine = {"solver": "noisy_gd"} if estimator is AdaptiveMarginClassifier else {}
-    planned = estimator(data_norm=None, classes=[0, 1], epsilon=epsilon, **engine).plan(X, y)
-    assert planned.epsilon == epsilon
-    assert accounting.delta(planned.events, epsilon) <= planned.delta
-    # Little is left over: what is unspent is noise for nothing.
-    assert accounting.epsilon(planned.events, planned.delta) > 0.9 * epsilon
-    runs = single_runs(planned.events)
-    assert sum(runs[event] for event in runs if isinstance(event, Gaussian)) >= 3
-    model = fitted(estimator, X, y, epsilon=epsilon, **engine)
-    assert model.privacy_.events == planned.events
 
 
 @pytest.mark.sampled(2)

@@ -99,19 +99,6 @@ def test_every_variant_has_them_or_says_why_not(estimator):
     test_every_class_has_them_or_says_why_not(estimator)
 
 
-@pytest.mark.parametrize("n_classes", [2, 3])
-def test_those_of_cells_are_none_of_columns(n_classes):
-    X = np.random.default_rng(0).normal(size=(120, 3))
-    model = AdaptiveMarginClassifier(epsilon=0.5, classes=range(n_classes))
-    model.fit(X, np.arange(120) % n_classes)
-    if of_cells(model):
-        with pytest.raises(ValueError, match="no linear score of the columns: use EffectsDispl"):
-            natural_coefficients(model)
-        return
-    found = scores_of(natural_coefficients(model), X)
-    np.testing.assert_allclose(found[:, 0], model.decision_function(X), rtol=1e-9)
-
-
 @pytest.mark.filterwarnings("ignore:steps of this pipeline")
 def test_where_there_are_none_it_is_said():
     y = (X[:, 0] > 55).astype(int)

@@ -23,7 +23,6 @@ X[::7, 1] = np.nan
 Y = (X[:, 0] > 58).astype(int) + (X[:, 0] > 70)
 RANGES = PublicScaler([(0, 120), (0, 600_000)])
 STATED = {"data_norm": 1.0, "epsilon": 3.0}
-SHORT = {"data_norm": 0.3, "epsilon": 3.0}
 
 
 def equal_predictions(model, rows):

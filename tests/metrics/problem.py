@@ -1,4 +1,4 @@
-"""Records from a known distribution, a model with known scores, and what its metrics truly are."""
+"""Records from a known distribution, a model with known scores, and its true accuracy."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from scipy.stats import norm
 
 from dp_halfspace import PrivacyWarning
 from dp_halfspace.metrics import private_score
-from dp_halfspace.metrics._tallies import HALF_LOG_ODDS, LARGEST_LOG_LOSS
 
 SHARE, SHIFT = 0.4, 0.8
 
@@ -33,57 +32,16 @@ def records(rng, n):
     return (SHIFT * (2 * y - 1) + rng.standard_normal(n))[:, None], y
 
 
-def density_at(x, shift):
-    return norm.pdf(x - shift)
-
-
-def truths():
-    """The metrics on the distribution itself; the area is that of rounded scores."""
-    border = -np.log(SHARE / (1.0 - SHARE)) / (2.0 * SHIFT)
-    specificity, recall = norm.cdf(border + SHIFT), norm.sf(border - SHIFT)
-    confusion = np.array(
-        [
-            [(1 - SHARE) * specificity, (1 - SHARE) * (1 - specificity)],
-            [SHARE * (1 - recall), SHARE * recall],
-        ]
-    )
-    x = np.linspace(-9.0, 9.0, 200_001)
-    p = Known().predict_proba(x[:, None])[:, 1]
-    odds = np.log(HALF_LOG_ODDS / (1 - HALF_LOG_ODDS))
-    ends = np.concatenate([[-np.inf], (odds / (2 * SHIFT)) + border, [np.inf]])
-    positive, negative = (np.diff(norm.cdf(ends - s)) for s in (SHIFT, -SHIFT))
-    below = np.cumsum(negative) - negative / 2.0
-    true = SHARE * recall
-    said = true + (1 - SHARE) * (1 - specificity)
-    above = SHARE * np.cumsum(positive[::-1])
-    false = (1 - SHARE) * np.cumsum(negative[::-1])
-    every = np.concatenate([density_at(x, SHIFT), density_at(x, -SHIFT)])
-    probability = np.concatenate([p, 1.0 - p])
-    share = np.repeat([SHARE, 1.0 - SHARE], len(x))
-    losses = np.minimum(-np.log(probability), LARGEST_LOG_LOSS)
-    return {
-        "accuracy": np.trace(confusion),
-        "average_precision": positive[::-1] @ (above / (above + false)),
-        "f1": 2.0 * true / (SHARE + said),
-        "log_loss": (share * every * losses).sum() * (x[1] - x[0]),
-        "precision": true / said,
-        "recall": recall,
-        "balanced_accuracy": (specificity + recall) / 2.0,
-        "confusion_matrix": confusion,
-        "roc_auc": positive @ below,
-    }
-
-
-def coverage(metric, *, runs, n, seed=0, **budget):
-    """Return the share of runs whose interval covers the truth, over samples and noise."""
+def coverage(*, runs, n, seed=0, **budget):
+    """Return the share of runs whose interval covers the accuracy, over samples and noise."""
     rng = np.random.default_rng(seed)
-    truth = truths()[metric] * (n if metric == "confusion_matrix" else 1.0)
+    border = -np.log(SHARE / (1.0 - SHARE)) / (2.0 * SHIFT)
+    truth = SHARE * norm.sf(border - SHIFT) + (1.0 - SHARE) * norm.cdf(border + SHIFT)
     covered = []
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", PrivacyWarning)
         for run in range(runs):
-            X, y = records(rng, n)
-            score = private_score(Known(), X, y, metric=metric, random_state=run, **budget)
+            score = private_score(Known(), *records(rng, n), random_state=run, **budget)
             low, high = score.interval
-            covered.append(np.mean((low <= truth) & (truth <= high)))
+            covered.append(low <= truth <= high)
     return float(np.mean(covered))

@@ -14,7 +14,6 @@ import pyarrow as pa
 import pytest
 from sklearn.metrics import balanced_accuracy_score, f1_score, precision_score, recall_score
 
-from dp_halfspace import BudgetError
 from dp_halfspace.data.people import People
 from dp_halfspace.datasets import in_chunks
 from dp_halfspace.metrics import METRICS, PrivateScore, _held_out, private_score, score
@@ -174,12 +173,6 @@ def test_no_interval_is_given_for_a_last_group_that_may_be_empty(metric):
         assert re.search(r"other: .* interval 0.000 to 1.000\n.*uninformative", str(scores))
     scores = private_score(Table(), X, Y, **{**by, "by_values": ["north", "west"]})
     assert scores.interval[1][-1] - scores.interval[0][-1] < 1.0
-
-
-def test_the_charge_comes_first():
-    with record_releases() as releases, pytest.raises(BudgetError):
-        private_score(Known(), X, Y, by=WARD, by_values=WARDS, ledger=Book(refuse=True))
-    assert not releases
 
 
 @pytest.mark.parametrize(

@@ -8,8 +8,6 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from sklearn.ensemble import BaggingClassifier
-from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import balanced_accuracy_score, roc_auc_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import Normalizer, PolynomialFeatures
@@ -23,7 +21,6 @@ from dp_halfspace import (
 from dp_halfspace.model_selection import RobustAccuracy
 from dp_halfspace.model_selection import _search_runs as candidates
 from tests.conftest import separated
-from tests.releases import record_releases
 from tests.support import Book
 
 X, Y = separated(300, 3, 2)
@@ -161,24 +158,6 @@ def test_a_refit_is_charged():
     ).fit(X, Y)
     search.best_estimator_.fit(X, Y)
     assert len(book.records) == 2
-
-
-@pytest.mark.parametrize(
-    ("estimator", "grid", "message"),
-    [
-        (BaggingClassifier(MODEL), {}, "BaggingClassifier is not"),
-        (LogisticRegression(), {}, "LogisticRegression is not"),
-        (make_pipeline(Normalizer(), MODEL), {}, "the search is the last step"),
-        (MODEL, {"epsilon": [1]}, "the search states it"),
-        (MODEL, {"margn": [1]}, "the grid must not contain 'margn': there is no such"),
-    ],
-)
-def test_what_voids_the_guarantee_is_refused_before_anything_is_paid(estimator, grid, message):
-    book = Book()
-    with record_releases() as releases, pytest.raises(ValueError, match=message):
-        PrivateSearchCV(estimator, grid, ledger=book).fit(X, Y)
-    assert not releases
-    assert not book.records
 
 
 def test_scores_that_a_model_has_not_are_refused_before_anything_is_paid():

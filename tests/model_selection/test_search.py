@@ -4,12 +4,10 @@ import json
 import math
 import warnings
 from collections import Counter
-from contextlib import nullcontext
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from joblib import parallel_config
 from pandas import DataFrame
 from sklearn.base import clone
 from sklearn.ensemble import RandomForestClassifier
@@ -25,7 +23,6 @@ from dp_halfspace import (
     PrivacyLedger,
     PrivateAUCClassifier,
     PrivateSearchCV,
-    _silence,
     privacy,
 )
 from dp_halfspace.model_selection import _search_plan as plan_module
@@ -35,7 +32,6 @@ from dp_halfspace.privacy import Exponential, Gaussian, Pure, random_stopping
 from dp_halfspace.privacy.events import RandomStopping
 from dp_halfspace.privacy.mechanisms import ExponentialChoice
 from dp_halfspace.privacy.random_stopping import (
-    RunCountDistribution,
     best_run,
 )
 from dp_halfspace.privacy.randomness import SeededBytes
@@ -89,20 +85,16 @@ def test_the_budget_is_spent_and_no_more(estimator, selection, delta):
     assert kinds == {RandomStopping} or selection != "random_stopping" or kinds == {Pure}
 
 
-@pytest.mark.sampled(3)
-@each_case
-def test_every_run_has_the_budget_that_was_accounted_for(estimator, selection, delta):
-    """Recompute the total from the runs, by the definition of the selection."""
-    assert_runs_add_up(estimator, selection, delta)
-
-
 def planned(candidates, selection, delta):
     return plan_module.plan_search(
         candidates, n_samples=400, epsilon=2.0, delta=delta, selection=selection, miss=0.1
     )
 
 
-def assert_runs_add_up(estimator, selection, delta):
+@pytest.mark.sampled(3)
+@each_case
+def test_every_run_has_the_budget_that_was_accounted_for(estimator, selection, delta):
+    """Recompute the total from the runs, by the definition of the selection."""
     fitted = search(estimator, selection=selection, delta=delta)
     at = 0.0 if delta == 0.0 else 1e-5
     candidates = [{**params, "delta": at} for params in fitted._grid()]
@@ -141,7 +133,7 @@ def test_account_test_sees_candidates_with_too_much(monkeypatch, case):
     # The planner itself notices, or the test does.
     monkeypatch.setattr(plan_module, "random_stopping_event", lambda *given: Gaussian(0.01))
     with pytest.raises((AssertionError, RuntimeError)):
-        assert_runs_add_up(*case)
+        test_every_run_has_the_budget_that_was_accounted_for(*case)
 
 
 def test_account_test_sees_scores_that_are_not_charged(monkeypatch):
@@ -149,7 +141,7 @@ def test_account_test_sees_scores_that_are_not_charged(monkeypatch):
     honest = plan_module._all_events
     monkeypatch.setattr(plan_module, "_all_events", lambda *given: honest(*given)[:-1])
     with pytest.raises(AssertionError):
-        assert_runs_add_up(OUTPUT, "gaussian", "auto")
+        test_every_run_has_the_budget_that_was_accounted_for(OUTPUT, "gaussian", "auto")
 
 
 def test_nothing_else_leaves():
@@ -206,53 +198,6 @@ def test_what_is_protected_is_what_the_estimator_protects(selection, delta):
     ledger = PrivacyLedger(epsilon=10.0, delta=0.1)
     with pytest.raises(BudgetError, match="does not protect the features"):
         search(model, grid=grid, ledger=ledger, **params).fit(X, Y)
-
-
-def warnings_of(monkeypatch, runs, n_jobs=None):
-    """What a search says of labels in a column, and by a talkative score, in so many runs."""
-
-    def talkative(model, X, y):
-        warnings.warn("a score says something", UserWarning, stacklevel=1)
-        return np.ones(len(y))
-
-    monkeypatch.setattr(RunCountDistribution, "draw", lambda distribution, source: runs)
-    model = search(selection="random_stopping", scoring=talkative, n_jobs=n_jobs)
-    with warnings.catch_warnings(record=True) as said, parallel_config(backend="threading"):
-        warnings.simplefilter("always")
-        model.fit(X, Y[:, None])
-    return [str(warning.message) for warning in said]
-
-
-@pytest.mark.parametrize("n_jobs", [None, 4])
-def test_warnings_do_not_count_secret_runs(monkeypatch, n_jobs):
-    """Whoever sees one for each fit knows their number, which must stay secret."""
-    few, many = (warnings_of(monkeypatch, runs, n_jobs) for runs in (1, 12))
-    assert few == many
-    assert any("column-vector" in message for message in few)
-    assert not any("a score" in message for message in few)
-
-
-def test_every_run_is_silent_by_itself():
-    """Where runs are processes, no filter of the search reaches them."""
-
-    def talkative(model, X, y):
-        warnings.warn("a score says something", UserWarning, stacklevel=1)
-        return np.ones(len(y))
-
-    options = {"scoring": talkative, "noise": None, "seed": None}
-    with warnings.catch_warnings(record=True) as said:
-        warnings.simplefilter("always")
-        candidates._train_and_score(clone(OUTPUT), X, Y[:, None], **options)
-    assert not said
-
-
-def test_warning_test_sees_runs_that_talk(monkeypatch):
-    """Planted: nothing is silenced."""
-    filters = dict.fromkeys(("simplefilter", "filterwarnings"), lambda *given: None)
-    talk = SimpleNamespace(catch_warnings=nullcontext, **filters)
-    monkeypatch.setattr(_silence, "warnings", talk)
-    few, many = (warnings_of(monkeypatch, runs) for runs in (1, 12))
-    assert len(many) == len(few) + 2 * 11
 
 
 @pytest.mark.parametrize(

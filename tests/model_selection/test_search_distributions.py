@@ -255,10 +255,6 @@ def caught(test, **params):
         test(**params)
 
 
-def test_every_run_draws_randomness_of_its_own(monkeypatch):
-    assert_own_randomness(monkeypatch)
-
-
 def order_of(seed):
     """The candidates that run with a seed."""
     RUNS.clear()
@@ -266,7 +262,7 @@ def order_of(seed):
     return [name_of(vars(run)) for run in RUNS]
 
 
-def assert_own_randomness(monkeypatch):
+def test_every_run_draws_randomness_of_its_own(monkeypatch):
     X, y = records()
     seeds, streams, honest = [], [], candidates.SeededBytes
 
@@ -305,7 +301,7 @@ def test_that_test_sees_streams_that_are_shared(monkeypatch, shared):
             return honest(*given, **params)
 
     monkeypatch.setattr(candidates, "_train_and_score", sharing)
-    caught(assert_own_randomness, monkeypatch=monkeypatch)
+    caught(test_every_run_draws_randomness_of_its_own, monkeypatch=monkeypatch)
 
 
 # -- the exponential mechanism ------------------------------------------------------------------
@@ -603,7 +599,7 @@ def test_that_test_sees_a_sensitivity_without_rounding():
     assert worst_change_of_a_sum(32_769) > 1.0 + 2.0**-40
 
 
-def assert_sums_are_rounded_once():
+def test_sums_of_scores_are_rounded_once():
     """A sum in another order or in blocks may be off by more than the sensitivity allows."""
     each = np.random.default_rng(0).random(N)
     assert math.fsum(each) != np.sum(each)
@@ -613,10 +609,6 @@ def assert_sums_are_rounded_once():
     assert choice.value.tolist() == [math.fsum(each)] * len(GRID)
 
 
-def test_sums_of_scores_are_rounded_once():
-    assert_sums_are_rounded_once()
-
-
 def test_that_test_sees_a_plain_sum(monkeypatch):
     monkeypatch.setattr(candidates, "math", SimpleNamespace(**{**vars(math), "fsum": np.sum}))
-    caught(assert_sums_are_rounded_once)
+    caught(test_sums_of_scores_are_rounded_once)

@@ -6,7 +6,6 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from dp_halfspace.rows import directions
 from dp_halfspace.rows.directions import (
     DirectionStream,
     IntegerRows,
@@ -15,7 +14,7 @@ from dp_halfspace.rows.directions import (
     margin_limits,
 )
 from dp_halfspace.rows.rows import Rows
-from tests.rows.test_direction_counts import largest_change, members, plain, strange
+from tests.rows.test_direction_counts import largest_change, members, strange
 
 ONES = np.ones(2)
 
@@ -68,14 +67,6 @@ def test_limits_are_integers_of_one_at_least():
         limits = margin_limits(block, margin)
         np.testing.assert_array_equal(limits, np.rint(limits))
         assert 1.0 <= limits.min() <= limits.max() <= 0.1 * 2047 * 4095
-
-
-def test_tiles_add_up(monkeypatch):
-    block, rows, codes = plain(3000)
-    whole = costs(block, rows, codes, 0.3)
-    monkeypatch.setattr(directions, "TILE_ROWS", 17)
-    monkeypatch.setattr(directions, "AT_ONCE", 100)
-    np.testing.assert_array_equal(whole, costs(block, rows, codes, 0.3))
 
 
 def near(block, rows, index, weights):

@@ -1,6 +1,5 @@
 """A column that ranks a rare class: costs by brute force, what is released, planted bugs."""
 
-from contextlib import nullcontext
 from dataclasses import dataclass, field
 from fractions import Fraction
 from itertools import combinations_with_replacement, product
@@ -17,12 +16,6 @@ from dp_halfspace.selection.column_rankings import choose_column, missed_records
 from tests.adversarial import neighbouring_pairs
 from tests.permits import permit_for
 from tests.releases import record_releases
-
-
-@pytest.fixture(autouse=True)
-def _one_thread_already(monkeypatch):
-    """As for small tables: holding the threads would take most of the time."""
-    monkeypatch.setattr(column_rankings, "single_blas_thread", nullcontext)
 
 
 def wild(n, d, seed=0):

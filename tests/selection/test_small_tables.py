@@ -2,7 +2,6 @@
 
 import math
 from collections import Counter
-from contextlib import nullcontext
 from dataclasses import replace
 from fractions import Fraction
 
@@ -36,12 +35,6 @@ from tests.releases import record_releases
 EPSILON, ONES = 0.5, np.ones(2)
 
 
-@pytest.fixture(autouse=True)
-def _one_thread_already(monkeypatch):
-    """Many tiny selections: holding the threads would take most of the time."""
-    monkeypatch.setattr(small_tables, "single_blas_thread", nullcontext)
-
-
 def small_plan(n_columns, n_candidates=60, seed=(1,)):
     return TableSelection(n_columns, n_candidates, 3, TalliedChoice(EPSILON), seed)
 
@@ -66,12 +59,12 @@ def predictions(plan, X, number):
     return rows @ model.coefficients + model.intercept
 
 
-def wild(n, d, seed=0):
+def wild(n, d, n_classes=2, seed=0):
     """Rows of all sizes, zeros among them, and classes."""
     rng = np.random.default_rng(seed)
     X = rng.standard_normal((n, d)) * 10.0 ** rng.uniform(-12, 12, (n, d))
     X[0], X[1, 0], X[2] = 0.0, 1e308, -1e-320
-    return X, rng.integers(2, size=n)
+    return X, rng.integers(n_classes, size=n)
 
 
 def test_cells_are_the_definition():

@@ -1,7 +1,6 @@
 """One selection among trees of two cuts: distribution, exact counts, what one record can do."""
 
 from collections import Counter
-from contextlib import nullcontext
 from dataclasses import replace
 from fractions import Fraction
 
@@ -23,14 +22,9 @@ from dp_halfspace.selection.small_trees import (
 from tests.adversarial import neighbouring_pairs
 from tests.permits import permit_for
 from tests.releases import record_releases
+from tests.selection.test_small_tables import wild
 
 EPSILON, ONES = 0.5, np.ones(3)
-
-
-@pytest.fixture(autouse=True)
-def _one_thread_already(monkeypatch):
-    """Many tiny selections: holding the threads would take most of the time."""
-    monkeypatch.setattr(small_trees, "single_blas_thread", nullcontext)
 
 
 def small_plan(n_columns, n_classes=3, n_pairs=14, seed=(1,)):
@@ -45,14 +39,6 @@ def costs(plan, X, codes, weights=None):
 def lengths_of(plan, X):
     ones = np.ones(plan.n_classes)
     return [len(part) for part in plan.costs(X, np.zeros(len(X), dtype=int), ones)]
-
-
-def wild(n, d, n_classes=3, seed=0):
-    """Rows of all sizes, zeros among them, and classes."""
-    rng = np.random.default_rng(seed)
-    X = rng.standard_normal((n, d)) * 10.0 ** rng.uniform(-12, 12, (n, d))
-    X[0], X[1, 0], X[2] = 0.0, 1e308, -1e-320
-    return X, rng.integers(n_classes, size=n)
 
 
 def test_labels_of_leaves_differ_and_the_list_is_as_long_as_it_says():
@@ -95,10 +81,10 @@ def test_a_candidate_predicts_what_was_counted(d, n_classes):
 def test_scores_of_a_tree_are_exact_in_any_order():
     """At the largest cells and coefficients that a list can hold."""
     plan = small_plan(30, 3, 200)
-    X = wild(20, 30)[0]
+    X = wild(20, 30, 3)[0]
     X[:10] = np.sign(np.random.default_rng(2).standard_normal((10, 30))) * 1e300
     lengths = lengths_of(plan, X)
-    for number in np.random.default_rng(0).permutation(sum(lengths))[:60]:
+    for number in np.random.default_rng(0).permutation(sum(lengths))[:20]:
         model = plan.candidate(int(number), lengths)
         if model.exponent is None:
             continue
@@ -117,7 +103,7 @@ def test_scores_of_a_tree_are_exact_in_any_order():
 
 
 def test_distribution_is_the_exponential_mechanism_over_the_list(monkeypatch):
-    X, codes = wild(6, 1)
+    X, codes = wild(6, 1, 3)
     plan = small_plan(1, n_pairs=7)
     blocks = list(plan.costs(X, codes, ONES))
     # Counted once for all draws.
@@ -196,7 +182,7 @@ def test_sensitivity_test_sees_a_planted_bug(monkeypatch, plant):
 
 
 def test_one_choice_is_released_and_nothing_else():
-    X, codes = wild(30, 2)
+    X, codes = wild(30, 2, 3)
     plan = plan_small_tree(30, 2, 3, EPSILON, seed=0)
     (event,) = plan.events
     assert EPSILON * (1 - 1e-9) < event.epsilon <= EPSILON
@@ -209,7 +195,7 @@ def test_one_choice_is_released_and_nothing_else():
 
 def test_a_count_of_errors_is_within_the_budget():
     """That of the tree that was chosen, an exact integer; seldom the number itself."""
-    X, codes = wild(200, 2)
+    X, codes = wild(200, 2, 3)
     plan = plan_small_tree(200, 2, 3, EPSILON, seed=0, counts=True)
     plan = replace(plan, n_pairs=50)
     assert EPSILON * (1 - 1e-8) <= sum(event.epsilon for event in plan.events) <= EPSILON

@@ -1,6 +1,5 @@
 """Two selections for several classes: exact counts, what is released, what one record can do."""
 
-from contextlib import nullcontext
 from dataclasses import replace
 from itertools import product
 
@@ -21,15 +20,13 @@ from dp_halfspace.selection.small_trees import (
 from tests.adversarial import neighbouring_pairs
 from tests.permits import permit_for
 from tests.releases import record_releases
-from tests.selection.test_small_trees import wild
+from tests.selection.test_small_tables import wild
 
 EPSILON = 0.5
 
 
 @pytest.fixture(autouse=True)
-def _small_and_one_thread_already(monkeypatch):
-    """Many tiny selections: long lists and holding the threads would take most of the time."""
-    monkeypatch.setattr(small_trees, "single_blas_thread", nullcontext)
+def _short_lists(monkeypatch):
     monkeypatch.setattr(small_trees, "list_sizes", lambda n_samples, n_classes: (12, 3))
 
 
