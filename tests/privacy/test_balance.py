@@ -1,7 +1,5 @@
 """A handle that is interrupted anywhere has never read an entry without having counted it."""
 
-from __future__ import annotations
-
 import contextlib
 import gc
 import itertools
