@@ -2,7 +2,6 @@
 
 import copy
 import json
-import multiprocessing
 import pickle
 
 import numpy as np
@@ -25,7 +24,6 @@ from tests.support import Book, every_estimator, one_of_each
 
 X, Y = separated(120, 3, 2)
 DEFAULT = OutputPerturbationClassifier()
-FORK = multiprocessing.get_context("fork")
 
 
 def charged(estimator, ledger):
@@ -180,26 +178,6 @@ def test_a_ledger_that_cannot_be_read_releases_nothing_in_any_fold(tmp_path):
         with pytest.raises(ValueError, match="a record has the fields"):
             model.fit(X, Y)
     assert releases == []
-
-
-def fit_often(path, times):
-    for _ in range(times):
-        charged(DEFAULT, path).fit(X, Y)
-
-
-@pytest.mark.parametrize(
-    ("processes", "times"), [(3, 4), pytest.param(8, 50, marks=pytest.mark.slow)]
-)
-def test_fits_of_many_processes_are_all_charged(tmp_path, processes, times):
-    path = str(tmp_path / "study.db")
-    ledger = generous(path)
-    workers = [FORK.Process(target=fit_often, args=(path, times)) for _ in range(processes)]
-    for worker in workers:
-        worker.start()
-    for worker in workers:
-        worker.join(300)
-        assert worker.exitcode == 0
-    assert [e.number for e in ledger.entries()] == list(range(1, processes * times + 1))
 
 
 # -- copies of an estimator charge whatever object a ledger is, and never a copy of it --------

@@ -1,7 +1,5 @@
 """Entries say who released what, and what for; the chain covers all of it."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import pickle
@@ -60,17 +58,6 @@ def test_a_handle_states_its_purpose(ledger):
     for wrong in ("", 3):
         with pytest.raises(ValueError, match="purpose must be a text"):
             ledger.annotated(purpose=wrong)
-
-
-def test_a_summary_has_what_was_asked_for_and_one_delta():
-    ledger = PrivacyLedger(epsilon=5.0, delta=1e-6)
-    model = AdaptiveMarginClassifier(epsilon=1.0, delta=1e-7, classes=[0, 1], ledger=ledger)
-    model.fit(X, Y)
-    ledger.charge(pure(0.5))
-    summary = ledger.summary().splitlines()
-    assert "2 entries, epsilon 1.5 of 5 asked for at deltas from 0 to 1e-07. By ex" in summary[0]
-    assert "of 5 at delta 1e-06 is spent, which decides what is accepted." in summary[0]
-    assert ledger.remaining(1e-8) > 0.9 * ledger.remaining()
 
 
 # -- files ------------------------------------------------------------------------------------

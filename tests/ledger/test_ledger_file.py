@@ -1,7 +1,5 @@
 """The file of a ledger: every damage is seen or harmless, another ledger never stands in for it."""
 
-from __future__ import annotations
-
 import contextlib
 import multiprocessing
 import os
@@ -56,7 +54,7 @@ def state(ledger):
 def flips(content, every):
     """Places of bits: all, or some of those in bytes that are not zero."""
     used = [8 * i + bit for i, byte in enumerate(content) if byte for bit in range(8)]
-    return range(8 * len(content)) if every else random.Random(0).sample(used, 400)
+    return range(8 * len(content)) if every else random.Random(0).sample(used, 200)
 
 
 def handle_on(full, balance=None):
