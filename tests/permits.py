@@ -33,12 +33,6 @@ def assert_costs(events, mu, delta=1e-6):
     assert spent >= privacy.gdp_epsilon(mu * (1 - 1e-6), delta) * (1 - 1e-6)
 
 
-def share_right(X, W, y):
-    """Share of the records that coefficients for two or more classes get right."""
-    scores = X @ W.T
-    return np.mean(y == (scores[:, 0] > 0 if len(W) == 1 else scores.argmax(axis=1)))
-
-
 def tail(statistic, degrees):
     """Probability of a chi-square statistic that is so far out, on its side."""
     return min(chi2.cdf(statistic, degrees), chi2.sf(statistic, degrees))
