@@ -96,31 +96,44 @@ def test_every_fold_and_every_candidate_is_charged(tmp_path):
         assert search.best_estimator_.steps[-1][1].ledger.handle == ledger.handle
 
 
-def test_worker_processes_charge_a_file(tmp_path):
+# Processes that are forked start at once, interpreters of their own take seconds.
+each_backend = pytest.mark.parametrize(
+    "backend", ["multiprocessing", pytest.param("loky", marks=pytest.mark.slow)]
+)
+
+
+@each_backend
+@pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
+def test_worker_processes_charge_a_file(tmp_path, backend):
     ledger = generous(tmp_path / "study.db")
     model = charged(DEFAULT, ledger)
-    cross_val_score(model, X, Y, cv=KFold(4), n_jobs=2)
-    assert len(ledger.entries()) == 4
     by_path = charged(DEFAULT, str(tmp_path / "study.db"))
-    Parallel(n_jobs=2)(delayed(clone(by_path).fit)(X, Y) for _ in range(2))
+    with parallel_config(backend, n_jobs=2):
+        cross_val_score(model, X, Y, cv=KFold(4))
+        assert len(ledger.entries()) == 4
+        Parallel()(delayed(clone(by_path).fit)(X, Y) for _ in range(2))
     assert len(ledger.entries()) == 6
 
 
-def test_worker_processes_refuse_what_they_cannot_reach():
-    def refusal(model):  # An error that a worker raises would end all of them.
-        try:
-            model.fit(X, Y)
-        except BudgetError as error:
-            return str(error)
+def refusal(model):
+    """What a fit is refused with: an error that a worker raises would end all of them."""
+    try:
+        model.fit(X, Y)
+    except BudgetError as error:
+        return str(error)
 
-    ledger = generous()
-    said = Parallel(n_jobs=2)(delayed(refusal)(charged(DEFAULT, ledger)) for _ in range(2))
-    assert all("a path" in text for text in said)
-    assert not ledger.entries()
-    # A ledger of somebody else's says so itself, here by refusing to leave its process.
-    book = Book()
-    with pytest.raises(pickle.PicklingError):
-        Parallel(n_jobs=2)(delayed(refusal)(charged(DEFAULT, book)) for _ in range(2))
+
+@each_backend
+@pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
+def test_worker_processes_refuse_what_they_cannot_reach(backend):
+    ledger, book = generous(), Book()
+    with parallel_config(backend, n_jobs=2):
+        said = Parallel()(delayed(refusal)(charged(DEFAULT, ledger)) for _ in range(2))
+        assert all("a path" in text for text in said)
+        assert not ledger.entries()
+        # A ledger of somebody else's says so itself, here by refusing to leave its process.
+        with pytest.raises((pickle.PicklingError, TypeError)):
+            Parallel()(delayed(refusal)(charged(DEFAULT, book)) for _ in range(2))
     assert not book.records
 
 
