@@ -16,9 +16,9 @@ from sklearn.preprocessing import Normalizer
 import dp_halfspace
 from dp_halfspace import BudgetError, OutputPerturbationClassifier, PrivacyLedger, PrivateSearchCV
 from dp_halfspace._budget import SharedLedger
-from dp_halfspace.ledger.store import Row, digest_of
 from tests.conftest import separated
 from tests.instances import ESTIMATORS
+from tests.ledger.files import insert
 from tests.releases import record_releases
 from tests.support import Book, every_estimator, one_of_each
 
@@ -180,10 +180,7 @@ def test_a_ledger_that_cannot_be_read_releases_nothing_in_any_fold(tmp_path):
     path = str(tmp_path / "study.db")
     full = PrivacyLedger(path, epsilon=1.0, delta=1e-3)
     charged(DEFAULT, full).set_params(epsilon=1.0, delta=1e-3).fit(X, Y)
-    row = Row(2, "now", json.dumps({"unheard": 1}), "")
-    row = row._replace(digest=digest_of(full._reading.balance.digest, row))
-    with full._store.transaction(writes=True) as transaction:
-        transaction.insert(row)
+    insert(full, json.dumps({"unheard": 1}))
     model = charged(DEFAULT, path)
     with record_releases() as releases:
         with pytest.raises(ValueError, match="All the 4 fits failed"):

@@ -19,6 +19,7 @@ from dp_halfspace.ledger.ledger import LedgerEntry, PrivacyLedger, open_ledger
 from dp_halfspace.privacy import gdp_epsilon, gdp_mu
 from dp_halfspace.privacy.events import Gaussian, Pure
 from dp_halfspace.privacy.record import PrivacyRecord
+from tests.ledger.files import execute
 from tests.privacy.oracles import pure
 
 FORK = multiprocessing.get_context("fork")
@@ -162,11 +163,6 @@ def test_terms_of_newer_files(path):
     for opening in (PrivacyLedger, open_ledger):
         with pytest.raises(ValueError, match="newer version"):
             opening(path)
-
-
-def execute(path, statement, values=()):
-    with closing(sqlite3.connect(path)) as connection, connection:
-        connection.execute(statement, values)
 
 
 BAD_TERMS = [

@@ -7,7 +7,6 @@ import pickle
 import random
 import signal
 import sqlite3
-from contextlib import closing
 from functools import partial
 from hashlib import sha256
 
@@ -20,6 +19,7 @@ from dp_halfspace.inspection import model_card
 from dp_halfspace.ledger import ledger as ledger_module
 from dp_halfspace.ledger import store as store_module
 from dp_halfspace.ledger.ledger import PrivacyLedger, open_ledger
+from tests.ledger.files import execute
 from tests.privacy.oracles import pure
 
 FORK = multiprocessing.get_context("fork")
@@ -29,11 +29,6 @@ FORK = multiprocessing.get_context("fork")
 def path(tmp_path, monkeypatch):
     monkeypatch.setattr(store_module, "_NAME_CHECKS", 2)
     return tmp_path / "study one.db"
-
-
-def execute(path, statement, values=()):
-    with closing(sqlite3.connect(path)) as connection, connection:
-        connection.execute(statement, values)
 
 
 def made(path, n_entries):
