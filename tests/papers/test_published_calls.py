@@ -1,7 +1,4 @@
-"""The algorithms and theorems that docs/papers.md lists can be called as it says.
-
-Calls are planned here: what fits do with these parameters is tested with their estimators.
-"""
+"""The algorithms and theorems that docs/papers.md lists can be called as it says."""
 
 import math
 
@@ -11,7 +8,7 @@ import dp_halfspace as dp
 from dp_halfspace import theory
 from dp_halfspace.datasets import make_halfspace
 
-X, Y = make_halfspace(1500, 40, margin=0.4, random_state=0)
+X, Y = make_halfspace(500, 40, margin=0.4, random_state=0)
 STATED = {"classes": [-1, 1], "data_norm": 1.0}
 SIGNS = {"projection": "rademacher", "n_components": 30, **STATED}
 
@@ -90,7 +87,7 @@ MODELS = [pytest.param(model, id=name) for name, models in ALGORITHMS.items() fo
 
 @pytest.mark.parametrize("model", MODELS)
 def test_an_algorithm_can_be_called(model):
-    assert 0.0 < model.plan(X, Y).epsilon < math.inf
+    assert 0.0 < model.fit(X, Y).privacy_.epsilon < math.inf
 
 
 BUDGET = {"epsilon": 1.0, "delta": 1e-6}

@@ -236,6 +236,12 @@ def test_a_linear_term_costs_what_is_charged(d, delta):
         moved = -unit * b / ridge
         excess = np.sum(unit * b * -moved - ridge / 2 * moved**2, axis=1)
         assert excess.mean() == pytest.approx(bound.noise, rel=0.03)
+        square = np.sum((unit * b) ** 2, axis=1).mean()
+    # A linear term of any other origin, given by its mean square.
+    own["noise_square"] = square
+    pairs = ranking_risk_bound(30, 70, d, epsilon, delta, mechanism="objective", **own)
+    means = objective_risk_bound(n, d, epsilon, delta, **own)
+    assert [pairs.noise, n**2 * means.noise] == pytest.approx([square / (2 * ridge)] * 2)
     with pytest.raises(ValueError, match="at least"):
         objective_risk_bound(n, d, 0.1, delta, radius=1.0, smoothness=1.0, regularization=1e-9)
 
