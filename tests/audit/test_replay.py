@@ -290,6 +290,17 @@ def test_levels_hold_and_show_half_the_noise():
     assert all(level < 1e-6 for level in levels(0.9, 6000, 3))
 
 
+def test_levels_of_responses_show_twice_the_epsilon():
+    """Also in a replay of right ones, answers of an adversary among them, nothing is found."""
+    labels, right = np.zeros(2000), RandomizedResponse(2, 1.0)
+    for epsilon, is_right in ((1.0, True), (2.0, False)):
+        drawn = RandomizedResponse(2, epsilon).perturb(labels, noise_source(None))
+        assert (noise_level([(right, labels, drawn)]) > 1e-6) is is_right
+    X, y = np.eye(30, 3)[np.arange(30) % 3] * 0.9, np.arange(30) % 2
+    others = X, np.r_[1, y[1:]]
+    assert not replay(RESPONSES, X, y, *others, n_histories=3, random_state=0).findings
+
+
 # In this order each kind of mechanism that is quickly seen is in the sample that runs by default.
 TOO_LITTLE = [
     (GaussianNoise, GD, 2),
