@@ -121,13 +121,7 @@ def scaled() -> np.ndarray:
     return PrivateScaler(random_state=0).fit(X).transform(X[:300])
 
 
-# Of any number of classes, by steps or a minimiser.
 LINEAR = ("AdaptiveMarginClassifier", "OutputPerturbationClassifier", "PrivateKernelClassifier")
-OTHERS = ("ObjectivePerturbationClassifier", "LabelPrivateClassifier")
-# Of two classes.
-RANKINGS = ("PrivateAUCClassifier", "PureHalfspaceClassifier")
-# Rows, columns and classes.
-SIZES = [(300, 6, 2), (3000, 12, 2), (3000, 40, 2), (3000, 6, 4)]
 # Rows and classes of tables, and whether one of two is rare.
 TABLES = [
     *((60, 2, False), (400, 2, False), (1500, 2, True), (8000, 2, False)),
@@ -146,14 +140,8 @@ def few() -> Iterator[tuple[str, Callable[[], np.ndarray]]]:
 
 
 def many() -> Iterator[tuple[str, Callable[[], np.ndarray]]]:
-    """Every kind of model at several sizes, budgets and seeds."""
+    """Tables of several sizes, budgets and seeds, and what else reads records."""
     yield from few()
-    for kind, size, epsilon in product((*LINEAR, *OTHERS, *RANKINGS), SIZES, (0.5, 3.0)):
-        if kind in RANKINGS and size[2] > 2:
-            continue
-        for more in ({},) if kind == "PureHalfspaceClassifier" else ({}, {"delta": 0.0}):
-            given = {"epsilon": epsilon, "random_state": 1, **more}
-            yield f"{kind}, {size}, {given}", in_memory(kind, *size, **given)
     for (n, k, rare), more in product(TABLES, ({"epsilon": 0.3}, {"epsilon": 2.0}, {"delta": 0.0})):
         given = {"rare": rare, "random_state": 2, **more}
         yield f"table, {n} rows, {k} classes, {given}", partial(of_frame, n, k, **given)

@@ -108,7 +108,7 @@ ONE_LABEL = list(audit_pairs("replace-one"))[2:3]
 
 
 def test_black_box_audit_in_short():
-    assert black_box(60, tight()) <= CLAIM
+    assert black_box(24, tight()) <= CLAIM
 
 
 @pytest.mark.slow

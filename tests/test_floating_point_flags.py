@@ -4,8 +4,6 @@ A warning, or an exception under ``np.errstate(all="raise")``, is an output. A f
 whole; here is what runs outside of it, and in other threads, where settings of numpy do not follow.
 """
 
-from __future__ import annotations
-
 import warnings
 
 import numpy as np

@@ -2,7 +2,6 @@
 
 import copy
 import json
-import multiprocessing
 import pickle
 
 import numpy as np
@@ -17,15 +16,14 @@ from sklearn.preprocessing import Normalizer
 import dp_halfspace
 from dp_halfspace import BudgetError, OutputPerturbationClassifier, PrivacyLedger, PrivateSearchCV
 from dp_halfspace._budget import SharedLedger
-from dp_halfspace.ledger.store import Row, digest_of
 from tests.conftest import separated
 from tests.instances import ESTIMATORS
+from tests.ledger.files import insert
 from tests.releases import record_releases
 from tests.support import Book, every_estimator, one_of_each
 
 X, Y = separated(120, 3, 2)
 DEFAULT = OutputPerturbationClassifier()
-FORK = multiprocessing.get_context("fork")
 
 
 def charged(estimator, ledger):
@@ -98,31 +96,44 @@ def test_every_fold_and_every_candidate_is_charged(tmp_path):
         assert search.best_estimator_.steps[-1][1].ledger.handle == ledger.handle
 
 
-def test_worker_processes_charge_a_file(tmp_path):
+# Processes that are forked start at once, interpreters of their own take seconds.
+each_backend = pytest.mark.parametrize(
+    "backend", ["multiprocessing", pytest.param("loky", marks=pytest.mark.slow)]
+)
+
+
+@each_backend
+@pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
+def test_worker_processes_charge_a_file(tmp_path, backend):
     ledger = generous(tmp_path / "study.db")
     model = charged(DEFAULT, ledger)
-    cross_val_score(model, X, Y, cv=KFold(4), n_jobs=2)
-    assert len(ledger.entries()) == 4
     by_path = charged(DEFAULT, str(tmp_path / "study.db"))
-    Parallel(n_jobs=2)(delayed(clone(by_path).fit)(X, Y) for _ in range(2))
+    with parallel_config(backend, n_jobs=2):
+        cross_val_score(model, X, Y, cv=KFold(4))
+        assert len(ledger.entries()) == 4
+        Parallel()(delayed(clone(by_path).fit)(X, Y) for _ in range(2))
     assert len(ledger.entries()) == 6
 
 
-def test_worker_processes_refuse_what_they_cannot_reach():
-    def refusal(model):  # An error that a worker raises would end all of them.
-        try:
-            model.fit(X, Y)
-        except BudgetError as error:
-            return str(error)
+def refusal(model):
+    """What a fit is refused with: an error that a worker raises would end all of them."""
+    try:
+        model.fit(X, Y)
+    except BudgetError as error:
+        return str(error)
 
-    ledger = generous()
-    said = Parallel(n_jobs=2)(delayed(refusal)(charged(DEFAULT, ledger)) for _ in range(2))
-    assert all("a path" in text for text in said)
-    assert not ledger.entries()
-    # A ledger of somebody else's says so itself, here by refusing to leave its process.
-    book = Book()
-    with pytest.raises(pickle.PicklingError):
-        Parallel(n_jobs=2)(delayed(refusal)(charged(DEFAULT, book)) for _ in range(2))
+
+@each_backend
+@pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
+def test_worker_processes_refuse_what_they_cannot_reach(backend):
+    ledger, book = generous(), Book()
+    with parallel_config(backend, n_jobs=2):
+        said = Parallel()(delayed(refusal)(charged(DEFAULT, ledger)) for _ in range(2))
+        assert all("a path" in text for text in said)
+        assert not ledger.entries()
+        # A ledger of somebody else's says so itself, here by refusing to leave its process.
+        with pytest.raises((pickle.PicklingError, TypeError)):
+            Parallel()(delayed(refusal)(charged(DEFAULT, book)) for _ in range(2))
     assert not book.records
 
 
@@ -169,10 +180,7 @@ def test_a_ledger_that_cannot_be_read_releases_nothing_in_any_fold(tmp_path):
     path = str(tmp_path / "study.db")
     full = PrivacyLedger(path, epsilon=1.0, delta=1e-3)
     charged(DEFAULT, full).set_params(epsilon=1.0, delta=1e-3).fit(X, Y)
-    row = Row(2, "now", json.dumps({"unheard": 1}), "")
-    row = row._replace(digest=digest_of(full._reading.balance.digest, row))
-    with full._store.transaction(writes=True) as transaction:
-        transaction.insert(row)
+    insert(full, json.dumps({"unheard": 1}))
     model = charged(DEFAULT, path)
     with record_releases() as releases:
         with pytest.raises(ValueError, match="All the 4 fits failed"):
@@ -180,26 +188,6 @@ def test_a_ledger_that_cannot_be_read_releases_nothing_in_any_fold(tmp_path):
         with pytest.raises(ValueError, match="a record has the fields"):
             model.fit(X, Y)
     assert releases == []
-
-
-def fit_often(path, times):
-    for _ in range(times):
-        charged(DEFAULT, path).fit(X, Y)
-
-
-@pytest.mark.parametrize(
-    ("processes", "times"), [(3, 4), pytest.param(8, 50, marks=pytest.mark.slow)]
-)
-def test_fits_of_many_processes_are_all_charged(tmp_path, processes, times):
-    path = str(tmp_path / "study.db")
-    ledger = generous(path)
-    workers = [FORK.Process(target=fit_often, args=(path, times)) for _ in range(processes)]
-    for worker in workers:
-        worker.start()
-    for worker in workers:
-        worker.join(300)
-        assert worker.exitcode == 0
-    assert [e.number for e in ledger.entries()] == list(range(1, processes * times + 1))
 
 
 # -- copies of an estimator charge whatever object a ledger is, and never a copy of it --------

@@ -4,8 +4,6 @@ Each expression of the map in ``docs/proofs/machine`` is evaluated at random pub
 compared with the formula of its statement, as Coq printed it.
 """
 
-from __future__ import annotations
-
 import math
 import re
 import shutil

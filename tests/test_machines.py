@@ -1,7 +1,5 @@
 """An int repeats the scores on every machine: ``docs/privacy_model.md``, Seeds."""
 
-from __future__ import annotations
-
 import pytest
 
 from tests import machines

@@ -1,7 +1,5 @@
 """The factors of `_rounding` bring computed numbers to the safe side of the exact ones."""
 
-from __future__ import annotations
-
 import math
 from fractions import Fraction
 from types import SimpleNamespace

@@ -71,7 +71,6 @@ def test_large_public_sizes_are_served(name):
 
 
 TWO, LABELS = separated(60, 4)
-THREE, OF_THREE = separated(90, 4, 3)
 
 
 # The first way of each estimator, which reads rows as the others do.

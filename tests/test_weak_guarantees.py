@@ -1,7 +1,5 @@
 """What a fit says of a budget that promises little, from public numbers alone."""
 
-from __future__ import annotations
-
 import math
 import warnings
 

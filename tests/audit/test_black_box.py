@@ -1,7 +1,5 @@
 """The public black box: its confidence, what it sees, and what it cannot see."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

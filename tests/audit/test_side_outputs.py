@@ -4,8 +4,6 @@ Every class of object: estimators, scalers, tables, scores and searches. What a 
 (attributes, warnings, exceptions) is in test_replay.py; here is the rest.
 """
 
-from __future__ import annotations
-
 import io
 import logging
 import os
@@ -155,15 +153,6 @@ def test_workers_write_nothing_and_fits_draw_equally_many_bytes(monkeypatch):
         counts.append(reads.sizes)
     # The exact branch, one draw in 2^17 or so, asks for more.
     assert counts[0][:20] == counts[1][:20]
-
-
-def test_descriptors_and_reads_are_watched(monkeypatch):
-    with descriptors() as streams:
-        os.write(2, b"row 7")
-    assert streams.getvalue() == b"row 7"
-    reads = Reads(monkeypatch)
-    randomness.OS_RANDOMNESS.read(3)
-    assert reads.sizes == [3]
 
 
 def test_a_log_of_the_rows_is_seen(monkeypatch, caplog):

@@ -1,7 +1,5 @@
 """The adaptive rule holds whatever earlier results say; the plain one only for fixed budgets."""
 
-from __future__ import annotations
-
 import math
 import sys
 from fractions import Fraction
@@ -46,7 +44,7 @@ def largest(rule, spent, delta):
     low, high = 0.0, 1.0
     while accepts(high):
         high *= 2.0
-    for _ in range(44):
+    for _ in range(32):
         middle = 0.5 * (low + high)
         low, high = (middle, high) if accepts(middle) else (low, middle)
     return low if low > 1e-9 else 0.0

@@ -1,21 +1,17 @@
 """Entries say who released what, and what for; the chain covers all of it."""
 
-from __future__ import annotations
-
-import contextlib
 import json
 import pickle
-import sqlite3
 
 import numpy as np
 import pytest
 
 from dp_halfspace import AdaptiveMarginClassifier, PrivacyLedger, PrivateSearchCV
 from dp_halfspace.ledger import open_ledger
-from dp_halfspace.ledger.store import Row, digest_of
 from dp_halfspace.metrics import private_score
 from dp_halfspace.model_selection import PrivateThresholdClassifier
 from dp_halfspace.preprocessing import PrivateScaler
+from tests.ledger.files import execute, insert
 from tests.privacy.oracles import pure
 
 RNG = np.random.default_rng(0)
@@ -62,23 +58,7 @@ def test_a_handle_states_its_purpose(ledger):
             ledger.annotated(purpose=wrong)
 
 
-def test_a_summary_has_what_was_asked_for_and_one_delta():
-    ledger = PrivacyLedger(epsilon=5.0, delta=1e-6)
-    model = AdaptiveMarginClassifier(epsilon=1.0, delta=1e-7, classes=[0, 1], ledger=ledger)
-    model.fit(X, Y)
-    ledger.charge(pure(0.5))
-    summary = ledger.summary().splitlines()
-    assert "2 entries, epsilon 1.5 of 5 asked for at deltas from 0 to 1e-07. By ex" in summary[0]
-    assert "of 5 at delta 1e-06 is spent, which decides what is accepted." in summary[0]
-    assert ledger.remaining(1e-8) > 0.9 * ledger.remaining()
-
-
 # -- files ------------------------------------------------------------------------------------
-
-
-def execute(path, statement):
-    with contextlib.closing(sqlite3.connect(path)) as connection, connection:
-        connection.execute(statement)
 
 
 def test_the_chain_covers_what_is_stated(tmp_path):
@@ -91,15 +71,6 @@ def test_the_chain_covers_what_is_stated(tmp_path):
         execute(path, f"UPDATE entries SET record = replace(record, '{old}', '{new}')")
         with pytest.raises(ValueError, match="damaged"):
             PrivacyLedger(path).entries()
-
-
-def insert(ledger, text):
-    """Write an entry as another version may have written it."""
-    balance = ledger._reading.balance
-    row = Row(balance.last + 1, "2026-01-01T00:00:00", text, "")
-    row = row._replace(digest=digest_of(balance.digest, row))
-    with ledger._store.transaction(writes=True) as transaction:
-        transaction.insert(row)
 
 
 def test_an_entry_need_not_state_anything(tmp_path):

@@ -1,7 +1,5 @@
 """One account for one data set: nothing is lost, nothing booked twice, the cap never passed."""
 
-from __future__ import annotations
-
 import copy
 import math
 import multiprocessing
@@ -18,9 +16,10 @@ from dp_halfspace.exceptions import BudgetError
 from dp_halfspace.ledger import store as store_module
 from dp_halfspace.ledger.cap import Cap
 from dp_halfspace.ledger.ledger import LedgerEntry, PrivacyLedger, open_ledger
-from dp_halfspace.privacy import accounting, gdp_epsilon, gdp_mu
-from dp_halfspace.privacy.events import Gaussian, Pure, Repeated
+from dp_halfspace.privacy import gdp_epsilon, gdp_mu
+from dp_halfspace.privacy.events import Gaussian, Pure
 from dp_halfspace.privacy.record import PrivacyRecord
+from tests.ledger.files import execute
 from tests.privacy.oracles import pure
 
 FORK = multiprocessing.get_context("fork")
@@ -164,11 +163,6 @@ def test_terms_of_newer_files(path):
     for opening in (PrivacyLedger, open_ledger):
         with pytest.raises(ValueError, match="newer version"):
             opening(path)
-
-
-def execute(path, statement, values=()):
-    with closing(sqlite3.connect(path)) as connection, connection:
-        connection.execute(statement, values)
 
 
 BAD_TERMS = [
@@ -558,14 +552,3 @@ def test_every_thread_of_a_fork_can_charge(path):
 
 
 # -- entries ------------------------------------------------------------------------------
-
-
-def test_entries_say_what_the_books_say(make):
-    ledger = make()
-    records = [of_mu(0.05), pure(0.2, public={"n_samples": 3}), of_mu(0.05)]
-    for record in records:
-        ledger.charge(record)
-    assert [entry.record for entry in ledger.entries()] == records
-    assert [entry.number for entry in ledger.entries()] == [1, 2, 3]
-    together = [Repeated(Gaussian(0.05), 2), Pure(0.2)]
-    assert ledger.spent() == accounting.epsilon(together, 1e-6)

@@ -1,7 +1,5 @@
 """The file of a ledger: every damage is seen or harmless, another ledger never stands in for it."""
 
-from __future__ import annotations
-
 import contextlib
 import multiprocessing
 import os
@@ -9,7 +7,6 @@ import pickle
 import random
 import signal
 import sqlite3
-from contextlib import closing
 from functools import partial
 from hashlib import sha256
 
@@ -22,6 +19,7 @@ from dp_halfspace.inspection import model_card
 from dp_halfspace.ledger import ledger as ledger_module
 from dp_halfspace.ledger import store as store_module
 from dp_halfspace.ledger.ledger import PrivacyLedger, open_ledger
+from tests.ledger.files import execute
 from tests.privacy.oracles import pure
 
 FORK = multiprocessing.get_context("fork")
@@ -31,11 +29,6 @@ FORK = multiprocessing.get_context("fork")
 def path(tmp_path, monkeypatch):
     monkeypatch.setattr(store_module, "_NAME_CHECKS", 2)
     return tmp_path / "study one.db"
-
-
-def execute(path, statement, values=()):
-    with closing(sqlite3.connect(path)) as connection, connection:
-        connection.execute(statement, values)
 
 
 def made(path, n_entries):
@@ -56,7 +49,7 @@ def state(ledger):
 def flips(content, every):
     """Places of bits: all, or some of those in bytes that are not zero."""
     used = [8 * i + bit for i, byte in enumerate(content) if byte for bit in range(8)]
-    return range(8 * len(content)) if every else random.Random(0).sample(used, 400)
+    return range(8 * len(content)) if every else random.Random(0).sample(used, 200)
 
 
 def handle_on(full, balance=None):

@@ -1,23 +1,15 @@
 """What people read of a ledger: what was asked for first, the composition second, what is left."""
 
-from __future__ import annotations
-
 import re
 
-import numpy as np
 import pytest
 
-from dp_halfspace import (
-    PrivacyLedger,
-)
+from dp_halfspace import PrivacyLedger
 from dp_halfspace.exceptions import BudgetError
 from dp_halfspace.ledger import open_ledger
 from dp_halfspace.privacy.record import rounded_text
 from tests.privacy import oracles
 from tests.privacy.oracles import pure
-
-X, Y = np.zeros((900, 4)), np.arange(900) % 2
-FACT = "a-column-name"
 
 
 def gaussian(epsilon, delta=1e-7, **changes):
@@ -78,14 +70,3 @@ def test_what_was_asked_for_is_read_first_and_the_composition_second(is_file, tm
     for _ in range(10):
         tenths.charge(gaussian(0.1))
     assert tenths.asked() == 1.0
-
-
-UNITS = {"": "one record", "-label": "the label", "-person": "person"}
-
-
-@pytest.mark.parametrize("ending", UNITS)
-def test_a_record_prints_as_a_sentence(ending):
-    text = str(gaussian(0.5, adjacency="replace-one" + ending))
-    assert text.startswith("epsilon=0.5, delta=1e-07 for ")
-    assert UNITS[ending] in text
-    assert "operating system" in text

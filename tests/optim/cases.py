@@ -1,7 +1,5 @@
 """Data that break solvers, and gradients computed without the code under test."""
 
-from __future__ import annotations
-
 import mpmath
 import numpy as np
 from scipy import sparse

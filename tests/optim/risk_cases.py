@@ -1,7 +1,5 @@
 """Releases without their noise, and neighbours that move a minimiser far."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

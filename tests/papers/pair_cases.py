@@ -1,7 +1,5 @@
 """Sums over pairs written out, in more digits than the code under test has."""
 
-from __future__ import annotations
-
 import mpmath
 import numpy as np
 

@@ -1,7 +1,5 @@
 """The minimum over a ball: against an independent solver, within the gap, by sensitivity."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from scipy.optimize import minimize

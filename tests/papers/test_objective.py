@@ -623,6 +623,7 @@ def tolerances_used(monkeypatch, **params):
     return used
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("params", CASES, ids=range(len(CASES)))
 def test_tolerance_does_not_depend_on_the_draw(monkeypatch, params):
     assert len(tolerances_used(monkeypatch, **params)) == 1

@@ -8,7 +8,7 @@ from scipy.optimize import minimize
 
 from dp_halfspace import OutputPerturbationClassifier
 from dp_halfspace.optim import risks
-from dp_halfspace.optim.losses import LOGISTIC, SQUARED, SQUARED_HINGE, huber_hinge
+from dp_halfspace.optim.losses import LOGISTIC, SQUARED, huber_hinge
 from dp_halfspace.optim.risks import MarginRisk, SoftmaxRisk
 from dp_halfspace.papers.objective import plan_objective
 from dp_halfspace.papers.output import plan_output
@@ -24,8 +24,6 @@ from tests.permits import permit_for
 from tests.releases import record_releases
 
 HUBER = huber_hinge(0.5)
-LOSSES = [LOGISTIC, HUBER, SQUARED_HINGE, SQUARED]
-by_loss = pytest.mark.parametrize("loss", LOSSES, ids=lambda loss: loss.name)
 NORM = 1.0 + 2.0**-50
 
 

@@ -1,7 +1,5 @@
 """The objective over pairs against the same objective with one row for each pair."""
 
-from __future__ import annotations
-
 import tracemalloc
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Bounds on the influence of a record against brute force over adversarial neighbours."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 

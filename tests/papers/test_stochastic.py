@@ -14,7 +14,7 @@ from dp_halfspace.optim.solvers import FiniteSum
 from dp_halfspace.papers import stochastic
 from dp_halfspace.papers.stochastic import STOCHASTIC, katyusha, stochastic_subgradients
 from dp_halfspace.rows.rows import clipped_rows
-from dp_halfspace.theory import katyusha_iterations, sgd_iterations
+from dp_halfspace.theory import katyusha_iterations
 from dp_halfspace.theory.bounds import published_rate
 from tests.support import releases_of
 
@@ -89,16 +89,6 @@ def test_a_tilt_is_no_mean_over_records(name):
     model = OutputPerturbationClassifier(optimizer=name, tilt=0.1, alpha=0.1, classes=[0, 1])
     with pytest.raises(ValueError, match="tilt=0"):
         model.fit(np.eye(4), [0, 1, 0, 1])
-
-
-def test_counts_of_the_corollaries():
-    assert sgd_iterations(1000, 20, 1.0, 0.0) == 2 * 1000 * 1000
-    assert sgd_iterations(10, 2, 100.0, 0.0) == 2 * 10 * 50
-    assert sgd_iterations(10, 2, 100.0, 1e-6) < sgd_iterations(10, 2, 100.0, 0.0)
-    constants = {"lipschitz": 1.0, "smoothness": 0.25, "radius": 4.0}
-    few = katyusha_iterations(1000, 5, 1.0, 1e-6, strong_convexity=0.1, **constants)
-    many = katyusha_iterations(1000, 5, 1.0, 1e-6, strong_convexity=1e-5, **constants)
-    assert 1000 < few < many < sgd_iterations(1000, 5, 1.0, 1e-6)
 
 
 def test_which_records_are_read_is_public():

@@ -1,7 +1,5 @@
 """Scalers as scikit-learn transformers: budgets, ranges, missing values, and what is refused."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Sources of given bytes, records, profiles in closed form, and what tests of selections need."""
 
-from __future__ import annotations
-
 import math
 from contextlib import contextmanager
 
@@ -142,9 +140,10 @@ def sampled_delta(n_records, mu, count, epsilon):
     The pair of ``docs/proofs/accounting.md``, section 11: exact masses of cells, in their middles,
     and a power of their Fourier transform. Errors of 1e-14 are added to every delta.
     """
-    rate, size = 1.0 / n_records, 2**21
+    rate = 1.0 / n_records
     top = math.log1p(rate * math.expm1(mu * (0.5 * mu + 9.0)))
     step = min(rate / 64.0, top / 1000.0)
+    size = 2 ** math.ceil(math.log2(60.0 / step))  # losses up to 30, which are out of reach
     places = np.arange(1, math.ceil(top / step) + 1)
     edges = np.append(0.5, places + 0.5) * step
     outcomes = np.log1p(np.expm1(edges) / rate) / mu + 0.5 * mu

@@ -1,7 +1,5 @@
 """What an attack can gain, from the exact profile of a record: known profiles, and brute force."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

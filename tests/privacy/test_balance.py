@@ -1,7 +1,5 @@
 """A handle that is interrupted anywhere has never read an entry without having counted it."""
 
-from __future__ import annotations
-
 import contextlib
 import gc
 import itertools
@@ -21,6 +19,7 @@ from dp_halfspace.ledger import store as _ledger_store
 from dp_halfspace.ledger.entries import Balance
 from dp_halfspace.ledger.store import Row, digest_of
 from dp_halfspace.privacy.events import Pure, Repeated
+from tests.ledger.files import insert
 from tests.privacy.oracles import pure
 
 # An interruption may reach a generator that is being closed, where Python can only warn of it.
@@ -290,9 +289,7 @@ def test_an_entry_that_cannot_be_read_stops_every_charge(tmp_path):
     account = PrivacyLedger(place, epsilon=1.0, delta=0.0)
     account.charge(pure(0.5))
     text = json.dumps({**pure(0.5).to_dict(), "events": [{"type": "Unheard", "mu": 1.0}]})
-    row = row_after(account._reading.balance.digest, 2, text)
-    with account._store.transaction(writes=True) as transaction:
-        transaction.insert(row)
+    insert(account, text)
     for handle in (account, open_ledger(place)) * 3:
         for action in (lambda handle=handle: handle.charge(pure(0.3)), handle.spent):
             with pytest.raises(ValueError, match="unknown event type"):

@@ -1,7 +1,5 @@
 """Which bytes of a seed a draw reads does not depend on the value: later noise stays the same."""
 
-from __future__ import annotations
-
 import importlib
 import pkgutil
 

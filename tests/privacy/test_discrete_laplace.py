@@ -1,7 +1,5 @@
 """Laplace noise on the integers: digits against the distribution, the exact branch, an audit."""
 
-from __future__ import annotations
-
 import math
 from fractions import Fraction
 

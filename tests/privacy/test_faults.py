@@ -1,7 +1,5 @@
 """Whatever breaks, at whatever step: nothing is released that is not booked, no handle forgets."""
 
-from __future__ import annotations
-
 import contextlib
 import multiprocessing
 import os

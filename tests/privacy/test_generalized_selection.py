@@ -1,7 +1,5 @@
 """Selection with different sensitivities: normalised scores, privacy, utility."""
 
-from __future__ import annotations
-
 import math
 from fractions import Fraction
 

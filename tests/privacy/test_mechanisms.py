@@ -1,7 +1,5 @@
 """Calibration of the mechanisms, and the rule that releases are charged first."""
 
-from __future__ import annotations
-
 import copy
 import math
 import pickle
@@ -92,13 +90,6 @@ def test_ledger_that_refuses_gets_no_permit():
 
     with pytest.raises(BudgetError):
         authorise(record(Gaussian(0.1)), SimpleNamespace(kind="os", read=read), Book(refuse=True))
-
-
-def test_ledger_is_charged_before_the_permit_exists():
-    entry, book = record(Gaussian(0.1)), Book()
-    permit = authorise(entry, noise_source(None), book)
-    assert book.records == [entry]
-    assert permit.record is entry
 
 
 def test_recorder_sees_value_and_release_and_ends_with_its_block():

@@ -1,8 +1,6 @@
 """What Gaussian and Laplace noise have in common: low bits, arguments, where bytes come from."""
 
 import math
-import multiprocessing
-import os
 import warnings
 from fractions import Fraction
 
@@ -109,16 +107,3 @@ def test_same_bytes_same_output_and_fresh_bytes_fresh_output(mechanism):
     for other in (mechanism(value, 0.7, source=seeded(9)), mechanism(value, 0.7)):
         assert np.mean(first == other) < 0.05
     assert np.mean(mechanism(value, 0.7) == mechanism(value, 0.7)) < 0.05
-
-
-def draw_in_child(mechanism):
-    return tuple(mechanism(np.zeros(3), 1.0).tolist())
-
-
-@both
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this platform")
-@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
-def test_forked_workers_do_not_repeat_noise(mechanism):
-    with multiprocessing.get_context("fork").Pool(2) as pool:
-        draws = pool.map(draw_in_child, [mechanism] * 8, chunksize=1)
-    assert len({*draws, draw_in_child(mechanism)}) == 9

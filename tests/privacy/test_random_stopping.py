@@ -16,7 +16,7 @@ from scipy.special import ndtr
 from dp_halfspace.privacy import random_stopping
 from dp_halfspace.privacy.accounting import delta
 from dp_halfspace.privacy.events import Gaussian, Pure
-from dp_halfspace.privacy.profiles import gdp_delta, gdp_mu
+from dp_halfspace.privacy.profiles import gdp_mu
 from dp_halfspace.privacy.random_stopping import (
     RunCountDistribution,
     calibrate_random_stopping,
@@ -444,16 +444,6 @@ def test_the_allowance_arrives(monkeypatch):
 # --- oracles ----------------------------------------------------------------------------------
 
 
-@pytest.mark.sampled(1)
-@pytest.mark.parametrize(("mean", "chords"), [(5, 0.1811), (15, 0.1559), (100, 0.1264)])
-def test_mu_of_a_run(mean, chords):
-    distribution = geometric_run_count(mean)
-    mu = calibrate_random_stopping(distribution, 1.0, 1e-6)
-    assert mu == pytest.approx(chords, abs=6e-5)
-    assert delta([random_stopping_event(distribution, mu)], 1.0) <= 1e-6
-    assert delta([random_stopping_event(distribution, mu * (1 + 2e-5))], 1.0) > 1e-6
-
-
 # --- brute force ------------------------------------------------------------------------------
 
 
@@ -587,21 +577,6 @@ def test_a_number_of_runs_that_is_no_secret_would_be_caught():
 
 
 # --- algebra and calibration ------------------------------------------------------------------
-
-distributions = st.builds(
-    RunCountDistribution, st.floats(-0.9, 6.0), st.floats(0.02, 1.0), st.integers(1, 60)
-)
-
-
-@given(distributions, st.floats(0.01, 2.0), st.floats(-1.0, 4.0))
-def test_selection_costs_more_than_a_run_and_less_than_one_chord(distribution, mu, epsilon):
-    event = random_stopping_event(distribution, mu)
-    found = delta([event], epsilon)
-    assert found >= gdp_delta(mu, epsilon) * (1 - 1e-9)
-    assert found <= delta([of_gaussian(distribution.mean, event.log_ratio, mu)], epsilon) * (
-        1 + 1e-9
-    )
-    assert event.mean_runs * math.fsum(event.shares) >= event.mean_runs
 
 
 @pytest.mark.sampled(1)

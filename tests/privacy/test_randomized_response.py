@@ -1,7 +1,5 @@
 """Randomized response: probabilities against the definition, the exact branch, an audit."""
 
-from __future__ import annotations
-
 from fractions import Fraction
 
 import mpmath

@@ -1,7 +1,5 @@
 """The exponential mechanism on a tally is the exponential mechanism on the candidates."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np
@@ -69,21 +67,6 @@ def test_extremes():
     (chosen,) = TalliedChoice(1e-9).perturb(costs, OS_RANDOMNESS)
     assert 0 <= chosen < len(costs)
     assert TalliedChoice(0.5).event == Exponential(0.5)
-
-
-def test_neighbouring_tallies_are_within_the_budget():
-    """All costs up or down by one, the worst case: log-ratios within epsilon, by enumeration."""
-    rng = np.random.default_rng(0)
-    worst = 0.0
-    for trial in range(300):
-        costs = rng.integers(1, 40, size=rng.integers(2, 30))
-        change = rng.integers(-1, 2, size=len(costs))
-        if trial % 2:
-            costs = np.r_[np.ones(1, int), np.full(200, 40)]
-            change = np.r_[1, np.full(200, -1)]
-        ratio = np.log(definition(costs, EPSILON)) - np.log(definition(costs + change, EPSILON))
-        worst = max(worst, np.abs(ratio).max())
-    assert 0.95 * EPSILON < worst <= EPSILON * (1 + 1e-12)
 
 
 def assert_distribution_of_two(choices, draws=1500):

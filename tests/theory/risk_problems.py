@@ -81,3 +81,19 @@ def models_in_ball(rng, n_models, d, radius):
     """Models of norm at most the radius, for a release to be compared with."""
     V = radius * rng.standard_normal((n_models, d))
     return V / np.maximum(1.0, np.linalg.norm(V, axis=1, keepdims=True) / radius)
+
+
+def errors(W, U):
+    """Shares of signed rows on the wrong side of each model."""
+    return (W @ U.T <= 0).mean(axis=1)
+
+
+def hinges(W, U):
+    """Mean hinge losses of each model on signed rows."""
+    return np.maximum(0, 1 - W @ U.T).mean(axis=1)
+
+
+def mean_step(n, d, mu, length, n_steps):
+    """The step size of Theorem 1 of docs/proofs/margin_risk.md."""
+    noise = 4 * n_steps / (n * mu) ** 2
+    return length / math.sqrt(n_steps * (1 + min(n, d) * noise))

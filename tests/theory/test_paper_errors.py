@@ -126,16 +126,6 @@ def test_sets_of_claim_12_1_overlap(dimension):
     assert error_of_bisector(0.7, dimension, margin)[0] > 0.1
 
 
-def test_error_of_the_bisector_by_sampling():
-    rng, d, margin = np.random.default_rng(0), 20, 0.05
-    x = rng.standard_normal((400_000, d))
-    x /= np.linalg.norm(x, axis=1, keepdims=True)
-    x = x[np.abs(x[:, 0]) >= margin]
-    half = math.acos(0.8) / 2
-    wrong = (x[:, 0] * math.cos(half) + x[:, 1] * math.sin(half)) * x[:, 0] <= 0
-    assert wrong.mean() == pytest.approx(error_of_bisector(0.8, d, margin)[0], rel=0.02)
-
-
 def test_algorithm_3_leaves_nothing_for_its_selection():
     """All of epsilon and delta go to the runs, and line 10 has no budget."""
     epsilon, delta, beta = 1.0, 1e-6, 0.05

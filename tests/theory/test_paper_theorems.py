@@ -1,16 +1,15 @@
-"""Theorems of the papers with explicit constants: in many runs, at sizes where they say anything.
+"""Theorems of the papers with explicit constants, at sizes where they say anything.
 
 A fast representative of every simulation runs by default, a thousand runs behind the slow marker.
+``test_quarters.py`` has simulations from which no bound is far.
 """
 
 import math
 
 import numpy as np
 import pytest
-from scipy import optimize, special
+from scipy import special
 
-from dp_halfspace import AdaptiveMarginClassifier
-from dp_halfspace.datasets import make_halfspace
 from dp_halfspace.privacy import gdp_delta, gdp_mu
 from dp_halfspace.privacy.accounting import mu_beside
 from dp_halfspace.privacy.random_stopping import calibrate_random_stopping, run_count_distribution
@@ -41,65 +40,12 @@ from dp_halfspace.theory import (
     strongly_convex_excess_risk,
     tilted_risk_bound,
 )
+from tests.theory.risk_problems import hinges, mean_step
 
 MANY = [pytest.param(40, id="few"), pytest.param(1000, id="many", marks=pytest.mark.slow)]
 
 
-def rows_of_margin(n, d, margin, n_outliers, rng):
-    """Signed normalised rows, some of them at the opposite of the separator."""
-    U = rng.standard_normal((n, d))
-    U[:, 0] = 0
-    U *= math.sqrt(1 - margin**2) / np.linalg.norm(U, axis=1, keepdims=True)
-    U[:, 0] = margin
-    U[:n_outliers] = -np.eye(d)[0]
-    return U
-
-
-def descend(U, mu, step, rng, *, n_steps, runs):
-    """Noisy gradient steps on the hinge with slopes of at most one; last iterate and mean."""
-    n = len(U)
-    deviation = 0.0 if math.isinf(mu) else 2 * math.sqrt(n_steps) / (n * mu)
-    W = np.zeros((runs, U.shape[1]))
-    total = np.zeros_like(W)
-    for _ in range(n_steps):
-        ascent = (W @ U.T < 1) @ U / n
-        W = W + step * (ascent + deviation * rng.standard_normal(W.shape))
-        total += W
-    return W, total / n_steps
-
-
-def errors(W, U):
-    return (W @ U.T <= 0).mean(axis=1)
-
-
-def hinges(W, U):
-    return np.maximum(0, 1 - W @ U.T).mean(axis=1)
-
-
-def mean_step(n, d, mu, length, n_steps):
-    """The step size of Theorem 1 of docs/proofs/margin_risk.md."""
-    noise = 4 * n_steps / (n * mu) ** 2
-    return length / math.sqrt(n_steps * (1 + min(n, d) * noise))
-
-
 # Wang, Zhu and Wang (2025)
-
-
-@pytest.mark.parametrize("runs", MANY)
-@pytest.mark.parametrize("n_outliers", [0, 20])
-def test_last_iterate_stays_below_in_all_but_a_share_of_runs(runs, n_outliers):
-    n, d, margin, epsilon, n_steps, beta = 2000, 5, 0.7, 2.0, 400, 0.05
-    rng = np.random.default_rng(n_outliers)
-    U, mu = rows_of_margin(n, d, margin, n_outliers, rng), gdp_mu(epsilon, 1e-6)
-    step = mean_step(n, d, mu, 1 / margin, n_steps) / 2
-    options = {"n_outliers": n_outliers, "n_steps": n_steps, "beta": beta}
-    bound = last_iterate_risk_bound(n, d, epsilon, 1e-6, margin, step_size=step, **options)
-    best = last_iterate_risk_bound(n, d, epsilon, 1e-6, margin, **options)
-    W, _ = descend(U, mu, step, rng, n_steps=n_steps, runs=runs)
-    assert np.mean(hinges(W, U) > bound) <= beta
-    assert best <= bound * 1.05
-    assert best < 1.0
-    assert errors(W, U).max() <= bound
 
 
 @pytest.mark.parametrize("runs", MANY)
@@ -131,30 +77,6 @@ def test_no_noise_leaves_the_price_of_the_last_iterate():
 
 
 @pytest.mark.parametrize("runs", MANY)
-def test_noisy_scores_choose_nearly_the_best(runs):
-    """Theorem 6.5 (2): the choice adds what two Gaussian maxima can be apart."""
-    n, count, beta, rng = 500, 6, 0.2, np.random.default_rng(3)
-    options = {"n_steps": 10**4, "beta": beta}
-    alone = last_iterate_risk_bound(n, 1, 5.0, 1e-6, 1.0, **options)
-    chosen = last_iterate_risk_bound(n, 1, 5.0, 1e-6, 1.0, n_candidates=count, **options)
-    assert alone < chosen < 1.0
-    deviation = math.sqrt(count / 0.5) / gdp_mu(5.0, 1e-6)
-    share = beta / 2
-    cost = deviation * (
-        math.sqrt(2 * math.log(2 / share)) + math.sqrt(2 * math.log(2 * count / share))
-    )
-    # The worst counts for the choice: all others as bad as the bound allows, and a little worse.
-    counts = np.full(count, cost * 1.001)
-    counts[0] = 0.0
-    noisy = counts + deviation * rng.standard_normal((50 * runs, count))
-    worst = counts[noisy.argmin(axis=1)]
-    assert np.mean(worst > cost) <= share
-    counts[1:] = cost / 3  # planted: a third of the price
-    noisy = counts + deviation * rng.standard_normal((50 * runs, count))
-    assert np.mean(counts[noisy.argmin(axis=1)] > cost / 3.01) > share
-
-
-@pytest.mark.parametrize("runs", MANY)
 def test_random_stopping(runs):
     """Theorem 7.1: the worst candidates beside one that is known to be good."""
     count, epsilon, delta, n = 4, 5.0, 1e-6, 400
@@ -181,98 +103,7 @@ def test_random_stopping(runs):
     assert np.mean(found) > good + 0.05  # planted: the good candidate is always drawn
 
 
-def test_random_stopping_misses_as_often_as_it_says():
-    distribution = run_count_distribution(5, 0.1, eta=2.0)
-    never = sum(p * (1 - 1 / 5) ** k for k, p in enumerate(distribution.probabilities, start=1))
-    assert never == pytest.approx(0.1, rel=1e-6)
-    one = random_stopping_risk_bound(1000, 2, math.inf, 0.0, 1.0, n_candidates=1, n_steps=100)
-    assert one == pytest.approx(0.1)
-    assert random_stopping_risk_bound(1000, 2, 1.0, 0.0, 1.0, n_candidates=3) == 1.0
-
-
-@pytest.mark.parametrize(
-    "fits", [pytest.param(6, id="few"), pytest.param(1000, marks=pytest.mark.slow)]
-)
-def test_what_iterate_mean_returns_is_covered(fits):
-    n, d, margin = 300, 2, 0.8
-    X, y = make_halfspace(n, d, margin=margin, random_state=0)
-    found = []
-    for seed in range(fits):
-        model = AdaptiveMarginClassifier(
-            margin=margin, iterate="mean", classes=[-1, 1], data_norm=1.0, fit_intercept=False,
-            delta=1e-6, random_state=seed,
-        )  # fmt: skip
-        with pytest.warns(UserWarning, match="random_state"):
-            model.fit(X, y)
-        found.append(1 - model.score(X, y))
-    (event,) = model.privacy_.events
-    bound = margin_risk_bound(n, d, 1.0, 1e-6, margin, n_steps=event.count, half_width=0.5)
-    assert np.mean(found) <= bound < 0.2
-
-
 # Bassily, Mohri and Suresh (2022)
-
-
-def disagreeing(n, share, rng):
-    """Rows in a plane, some of them labelled at random: no halfspace fits them."""
-    U = rows_of_margin(n, 2, 0.9, 0, rng)
-    U[rng.random(n) < share] *= -1
-    return U
-
-
-@pytest.mark.parametrize("runs", MANY)
-def test_hinge_loss_bounds_the_error(runs):
-    n, margin, epsilon, n_steps = 2000, 0.5, 2.0, 900
-    rng = np.random.default_rng(7)
-    U, mu = disagreeing(n, 0.1, rng), gdp_mu(epsilon, 1e-6)
-    angles = np.linspace(-1, 1, 401)
-    unit = np.stack([np.cos(angles), np.sin(angles)], axis=1)
-    least = float(hinges(unit / margin, U).min())
-    step = mean_step(n, 2, mu, 1 / margin, n_steps)
-    _, mean = descend(U, mu, step, rng, n_steps=n_steps, runs=runs)
-    bound = hinge_risk_bound(n, 2, epsilon, 1e-6, margin, hinge_loss=least, n_steps=n_steps)
-    assert errors(mean, U).mean() <= hinges(mean, U).mean() <= bound < 1
-    fresh = hinge_risk_bound(
-        n, 2, epsilon, 1e-6, margin, hinge_loss=least, n_steps=n_steps, population=True
-    )
-    assert errors(mean, disagreeing(20_000, 0.1, rng)).mean() <= fresh < 1
-    assert hinges(mean, U).mean() > hinge_risk_bound(
-        n, 2, epsilon, 1e-6, margin, n_steps=n_steps
-    )  # planted: data that a halfspace separates
-
-
-def test_privacy_bounds_what_a_sample_hides():
-    """A memory of labels, randomized response, has exactly the largest gap for its budget."""
-    mu = 0.5
-    flip = special.ndtr(-mu / 2)  # the error of a mu-Gaussian guess of one's own bit
-    fresh = special.ndtr(special.ndtri(flip) + mu)
-    assert fresh == pytest.approx(1 - flip)
-    assert fresh > 0.5  # half of mu would say less than a coin
-
-
-@pytest.mark.parametrize(
-    "fits", [pytest.param(3, id="few"), pytest.param(1000, marks=pytest.mark.slow)]
-)
-def test_phased_steps_on_fresh_records(fits):
-    n, margin = 4000, 0.9
-    rng = np.random.default_rng(11)
-    found = []
-    for seed in range(fits):
-        U = disagreeing(n, 0.05, rng)
-        model = AdaptiveMarginClassifier(
-            margin=margin, solver="phased_prox", classes=[-1, 1], data_norm=1.0,
-            fit_intercept=False, delta=1e-6, epsilon=2.0, random_state=seed,
-        )  # fmt: skip
-        signs = np.where(rng.random(n) < 0.5, 1, -1)
-        with pytest.warns(UserWarning, match="random_state"):
-            model.fit(U * signs[:, None], signs)
-        kinds = np.array([[0.9, math.sqrt(0.19)], [0.9, -math.sqrt(0.19)]])
-        risks = np.maximum(0, 1 - np.vstack([kinds, -kinds]) @ model.coef_[0] / margin)
-        found.append(risks @ [0.475, 0.475, 0.025, 0.025])
-    least = 0.05 * 2.0
-    bound = phased_risk_bound(n, 2, 2.0, 1e-6, margin, hinge_loss=least)
-    assert np.mean(found) <= bound < 1
-    assert np.mean(found) > least
 
 
 def test_where_the_phased_bound_says_nothing():
@@ -298,58 +129,19 @@ def test_inner_products_of_fourier_features(draws):
     assert fourier_distortion(fourier_frequencies(0.2, 20), 20).value <= 0.2
 
 
-@pytest.mark.parametrize(
-    "runs", [pytest.param(6, id="few"), pytest.param(1000, marks=pytest.mark.slow)]
-)
-def test_kernel_bound(runs):
-    """A function of norm one in the space of the kernel labels the records."""
-    n, size, margin, scale, n_steps, epsilon = 800, 300, 0.5, 0.3, 400, 8.0
-    rng = np.random.default_rng(4)
-    centres = np.array([[0.4, 0.4], [-0.4, -0.4], [0.4, -0.4], [-0.4, 0.4]])
-    X = centres[rng.integers(4, size=n)] + 0.03 * rng.standard_normal((n, 2))
-    gram = lambda A, B: np.exp(-((A[:, None] - B[None]) ** 2).sum(axis=2) / 2 / scale**2)  # noqa: E731
-    alpha = np.array([1.0, 1.0, -1.0, -1.0])
-    alpha /= math.sqrt(alpha @ gram(centres, centres) @ alpha)
-    y = np.sign(gram(X, centres) @ alpha)
-    least = float(np.maximum(0, 1 - y * (gram(X, centres) @ alpha) / margin).mean())
-    mu, found = gdp_mu(epsilon, 1e-6), []
-    step = mean_step(n, 2 * size, mu, 1 / margin, n_steps)
-    for _ in range(runs):
-        psi = draw_fourier(2, np.full(size, scale), rng).apply(X)
-        _, mean = descend(y[:, None] * psi, mu, step, rng, n_steps=n_steps, runs=1)
-        found.append(hinges(mean, y[:, None] * psi)[0])
-    bound = kernel_risk_bound(n, size, epsilon, 1e-6, margin, hinge_loss=least, n_steps=n_steps)
-    assert np.mean(found) <= bound < 1
-    assert bound > hinge_risk_bound(n, 2 * size, epsilon, 1e-6, margin, hinge_loss=least,
-                                    n_steps=n_steps)  # fmt: skip
-
-
-def exponential_choice(counts, epsilon, rng):
-    """Index of an exponential mechanism on error counts."""
-    return rng.choice(len(counts), p=special.softmax(-epsilon * counts / 2))
-
-
-@pytest.mark.parametrize("runs", MANY)
-def test_agnostic_pure_bound_over_a_net(runs):
-    """Theorem 3.1 in the plane: a grid of angles is a cover, smaller than the one of the proof."""
-    n, margin, epsilon, share = 2000, 0.5, 0.5, 0.1
-    rng = np.random.default_rng(6)
-    angles = np.arange(0, 2 * np.pi, margin)
-    net = np.stack([np.cos(angles), np.sin(angles)], axis=1)
-    fresh = disagreeing(20_000, share, rng)
-    found, bounds = [], []
-    for _ in range(runs):
-        U = disagreeing(n, share, rng)
-        counts = (net @ U.T <= 0).sum(axis=1)
-        chosen = net[exponential_choice(counts, epsilon, rng)]
-        outliers = int((U[:, 0] < margin).sum())
-        found.append(errors(chosen[None], fresh)[0])
-        bounds.append(pure_risk_bound(n, 2, epsilon, margin, n_outliers=outliers))
-    assert np.mean(np.array(found) > bounds) <= 0.05
-    assert max(bounds) < 1
-    assert min(found) > pure_risk_bound(10**7, 2, epsilon, margin)  # planted: no outliers
-    bound = label_risk_bound(n, 2, epsilon, margin, n_outliers=200)
-    assert bound.value == pure_risk_bound(n, 2, epsilon, margin, n_outliers=200)
+def test_larger_classes_cost_more():
+    """Networks beside halfspaces, frequencies beside columns; behind a projection, too."""
+    assert network_risk_bound(4000, 2, 1.0, 0.5, n_hidden=(1,)) < 1.0
+    assert network_risk_bound(10**6, 10**6, 1.0, 0.8, n_hidden=(2,)) < 1.0
+    assert network_risk_bound(100, 10, 1.0, 0.2) == 1.0
+    assert network_risk_bound(100, 10, 1.0, 2.0) == 1.0
+    halfspaces = network_risk_bound(4000, 3, 1.0, 0.2, n_hidden=())
+    assert halfspaces < network_risk_bound(4000, 3, 1.0, 0.2)
+    own = {"hinge_loss": 0.1, "n_steps": 400}
+    linear = hinge_risk_bound(800, 600, 8.0, 1e-6, 0.5, **own)
+    assert linear < kernel_risk_bound(800, 300, 8.0, 1e-6, 0.5, **own) < 1.0
+    bound = label_risk_bound(2000, 2, 0.5, 0.5, n_outliers=200)
+    assert bound.value == pure_risk_bound(2000, 2, 0.5, 0.5, n_outliers=200) < 1.0
     assert bound == ErrorBound(bound.value, 1.0)  # the printed number says nothing at this size
 
 
@@ -359,38 +151,6 @@ def test_label_bound_of_the_paper_multiplies_where_a_sum_is_enough():
             bound = label_risk_bound(n, 50, 1.0, 0.5, fat_dimension=51, n_outliers=outliers)
             assert outliers / n < bound.value < bound.published
     assert label_risk_bound(10**5, 50, 1.0, 0.5, fat_dimension=51).value == 1.0  # vacuous
-
-
-def test_network_bound_over_a_net():
-    """One hidden neuron in the plane: the lattice is a cover of the class."""
-    n, margin, epsilon = 4000, 0.5, 1.0
-    rng = np.random.default_rng(8)
-    U = rows_of_margin(n, 2, 0.9, 0, rng)
-    y = np.where(rng.random(n) < 0.5, 1.0, -1.0)
-    X = U * y[:, None]
-    side = np.arange(-1, 1.01, 0.25)
-    grid = np.stack(np.meshgrid(side, side, side), axis=-1).reshape(-1, 3)
-    grid = grid[(np.hypot(grid[:, 0], grid[:, 1]) <= 1)]
-    outputs = np.tanh(X @ grid[:, :2].T) * grid[:, 2]
-    counts = (outputs * y[:, None] <= 0).sum(axis=0)
-    assert (np.tanh(X @ [1.0, 0.0]) * y).min() >= margin  # the margin of a member of the class
-    chosen = [counts[exponential_choice(counts, epsilon, rng)] / n for _ in range(1000)]
-    bound = network_risk_bound(n, 2, epsilon, margin, n_hidden=(1,))
-    assert np.mean(np.array(chosen) > bound) <= 0.05
-    assert bound < 1
-    # Moved weights move the output by less than the proof allows.
-    moved = grid + rng.uniform(-1, 1, grid.shape) * 0.25 / math.sqrt(2)
-    moved[:, :2] /= np.maximum(1, np.linalg.norm(moved[:, :2], axis=1, keepdims=True))
-    moved[:, 2] = np.clip(moved[:, 2], -1, 1)
-    change = np.abs(np.tanh(X @ moved[:, :2].T) * moved[:, 2] - outputs).max()
-    assert change < 2 * 0.25
-    wide = network_risk_bound(10**6, 10**6, 1.0, 0.8, n_hidden=(2,))
-    assert wide < 1.0  # behind a projection
-    assert network_risk_bound(100, 10, 1.0, 0.2) == 1.0
-    assert network_risk_bound(100, 10, 1.0, 2.0) == 1.0
-    assert network_risk_bound(4000, 3, 1.0, 0.2, n_hidden=()) < network_risk_bound(
-        4000, 3, 1.0, 0.2
-    )
 
 
 def least_hinge(x, y, margin):
@@ -445,134 +205,7 @@ def test_bound_of_a_selected_margin_is_made_of_its_parts():
     assert selected_margin_risk_bound(n, d, epsilon, 1e-6, 1e-4) == 1.0  # below the grid
 
 
-@pytest.mark.parametrize("runs", MANY)
-def test_error_of_a_selected_margin(runs):
-    """Corollary F.2: the generalised exponential mechanism on exact least hinge losses."""
-    n, epsilon, margin, n_steps, beta = 100_000, 8.0, 0.6, 400, 0.05
-    rng = np.random.default_rng(12)
-    # Records of two kinds; the rest of a sample would change no score.
-    kinds = np.array([[margin, math.sqrt(1 - margin**2)], [margin, -math.sqrt(1 - margin**2)]])
-    grid = 0.5 ** np.arange(1, round(0.5 * math.log2(n)) + 1)
-    mu = mu_beside(0.1 * epsilon, epsilon, 1e-6)
-    deviation = 2 * math.sqrt(n_steps) / (n * mu)
-    noise = math.hypot(1 / math.sqrt(n_steps), 2 * math.sqrt(2) / (n * mu))
-    least = np.maximum(0, 1 - margin / grid)
-    scores = least + noise / grid
-    sensitivity = np.array([margin_score_sensitivity(n, each) for each in grid])
-    lifted = scores + 4 / (0.1 * epsilon) * sensitivity * math.log(len(grid) / beta)
-    gaps = (lifted[:, None] - lifted[None]) / (sensitivity[:, None] + sensitivity[None])
-    probability = special.softmax(-0.1 * epsilon * gaps.max(axis=1) / 2)
-    found = []
-    for j, count in enumerate(rng.multinomial(runs, probability)):
-        step = mean_step(n, 2, mu, 1 / grid[j], n_steps)
-        W, total = np.zeros((count, 2)), np.zeros((count, 2))
-        for _ in range(n_steps):
-            ascent = (W @ kinds.T < 1) @ kinds / 2
-            W = W + step * (ascent + deviation * rng.standard_normal(W.shape))
-            total += W
-        found += errors(total, kinds).tolist()
-    bound = selected_margin_risk_bound(n, 2, epsilon, 1e-6, margin, n_steps=n_steps)
-    assert len(found) == runs
-    assert np.mean(found) <= bound < 1
-    assert scores @ probability <= bound
-    # Planted: the choice costs nothing.
-    assert scores @ probability > hinge_risk_bound(n, 2, epsilon, 1e-6, margin, n_steps=n_steps)
-
-
 # Wang, Yang, Lei, Ying and Zhang (2021)
-
-POSITIVE = np.array([[0.6, 0.3], [0.2, 0.8], [-0.3, 0.1]])
-NEGATIVE = np.array([[-0.5, -0.2], [0.4, -0.1]])
-PAIRS = (POSITIVE[:, None] - NEGATIVE[None]).reshape(-1, 2)
-LOSSES = {
-    "logistic": (lambda z: np.logaddexp(0, -z), {"lipschitz": 1.0, "smoothness": 0.25}),
-    "squared": (lambda z: (1 - z) ** 2, {"lipschitz": math.inf, "smoothness": 2.0}),
-}
-
-
-def minimiser(loss, weights, ridge, linear=(0.0, 0.0)):
-    """Minimise a weighted mean of losses of the pairs, with ridge and linear term."""
-    value = lambda w: weights @ loss(PAIRS @ w) + ridge / 2 * w @ w + w @ np.asarray(linear)  # noqa: E731
-    return optimize.minimize(value, np.zeros(2), method="BFGS", tol=1e-9).x
-
-
-def fresh_weights(sizes, rng):
-    parts = [
-        rng.multinomial(size, np.full(len(kinds), 1 / len(kinds))) / size
-        for size, kinds in zip(sizes, (POSITIVE, NEGATIVE), strict=True)
-    ]
-    return np.outer(*parts).ravel()
-
-
-@pytest.mark.sampled(1)
-@pytest.mark.parametrize("runs", MANY)
-@pytest.mark.parametrize("name", ["logistic", "squared"])
-def test_ranking_by_output_perturbation(name, runs):
-    loss, constants = LOSSES[name]
-    sizes, epsilon, radius, rng = (300, 900), 4.0, 1.0, np.random.default_rng(9)
-    diameter = float(np.linalg.norm(PAIRS, axis=1).max())
-    bound = ranking_risk_bound(
-        *sizes, 2, epsilon, 1e-6, radius=radius, diameter=diameter, **constants
-    )
-    distribution = np.full(len(PAIRS), 1 / len(PAIRS))
-    best = minimiser(loss, distribution, 1e-3)
-    best *= min(1.0, radius / np.linalg.norm(best))
-    risk = lambda w: float(distribution @ loss(PAIRS @ w))  # noqa: E731
-    deviation = bound.sensitivity / gdp_mu(epsilon, 1e-6)
-    found = []
-    for _ in range(runs):
-        w = minimiser(loss, fresh_weights(sizes, rng), bound.regularization)
-        noise = deviation * rng.standard_normal((20, 2))
-        found.append(np.mean([risk(w + b) for b in noise]) - risk(best))
-    assert np.mean(found) <= bound.value
-    # Noise alone, at the minimiser of the distribution: within four of what is charged for it.
-    centre = minimiser(loss, distribution, bound.regularization)
-    draws = deviation * rng.standard_normal((4000, 2))
-    cost = np.mean([risk(centre + b) for b in draws]) - risk(centre)
-    assert bound.noise / 6 < cost <= bound.noise
-    assert bound.value < 1.0
-    few = ranking_risk_bound(
-        20, 60, 2, epsilon, 1e-6, radius=radius, diameter=diameter, **constants
-    )
-    assert (few.value < 1.0) == (name == "logistic")  # says nothing for squares at this size
-    big = ranking_risk_bound(10**7, 10**7, 2, epsilon, 1e-6, radius=radius, **constants)
-    assert big.value < 0.3
-
-
-@pytest.mark.parametrize("runs", MANY)
-def test_ranking_and_a_mean_of_losses_by_objective_perturbation(runs):
-    loss, constants = LOSSES["logistic"]
-    sizes, epsilon, radius, rng = (300, 900), 4.0, 1.0, np.random.default_rng(10)
-    diameter = float(np.linalg.norm(PAIRS, axis=1).max())
-    drawn = 2 * 0.02**2  # two coordinates
-    bound = ranking_risk_bound(
-        *sizes, 2, epsilon, 1e-6, radius=radius, diameter=diameter, mechanism="objective",
-        noise_square=drawn, **constants,
-    )  # fmt: skip
-    distribution = np.full(len(PAIRS), 1 / len(PAIRS))
-    best = minimiser(loss, distribution, 1e-3)
-    best *= min(1.0, radius / np.linalg.norm(best))
-    risk = lambda w: float(distribution @ loss(PAIRS @ w))  # noqa: E731
-    found = [
-        risk(minimiser(loss, fresh_weights(sizes, rng), bound.regularization,
-                       0.02 * rng.standard_normal(2))) - risk(best)
-        for _ in range(runs)
-    ]  # fmt: skip
-    assert np.mean(found) <= bound.value < 1.0
-
-    # Records in place of pairs: the same kinds, each a record of its own.
-    n = 1200
-    longest = float(np.linalg.norm(PAIRS, axis=1).max())
-    plain = objective_risk_bound(
-        n, 2, epsilon, 1e-6, radius=radius, smoothness=0.25, data_norm=longest,
-        noise_square=drawn * n**2,
-    )  # fmt: skip
-    found = [
-        risk(minimiser(loss, rng.multinomial(n, distribution) / n, plain.regularization,
-                       0.02 * rng.standard_normal(2))) - risk(best)
-        for _ in range(runs)
-    ]  # fmt: skip
-    assert np.mean(found) <= plain.value < 1.0
 
 
 def printed_linear_terms(draws, d, epsilon, delta, rng):
@@ -603,6 +236,12 @@ def test_a_linear_term_costs_what_is_charged(d, delta):
         moved = -unit * b / ridge
         excess = np.sum(unit * b * -moved - ridge / 2 * moved**2, axis=1)
         assert excess.mean() == pytest.approx(bound.noise, rel=0.03)
+        square = np.sum((unit * b) ** 2, axis=1).mean()
+    # A linear term of any other origin, given by its mean square.
+    own["noise_square"] = square
+    pairs = ranking_risk_bound(30, 70, d, epsilon, delta, mechanism="objective", **own)
+    means = objective_risk_bound(n, d, epsilon, delta, **own)
+    assert [pairs.noise, n**2 * means.noise] == pytest.approx([square / (2 * ridge)] * 2)
     with pytest.raises(ValueError, match="at least"):
         objective_risk_bound(n, d, 0.1, delta, radius=1.0, smoothness=1.0, regularization=1e-9)
 

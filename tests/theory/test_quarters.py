@@ -19,9 +19,8 @@ from dp_halfspace.privacy import gdp_mu
 from dp_halfspace.privacy.random_stopping import run_count_distribution
 from dp_halfspace.theory import margin_bound
 from dp_halfspace.theory.pure_bounds import chernoff_bound
-from tests.theory.risk_problems import draw_noise, robust_risk
+from tests.theory.risk_problems import draw_noise, errors, hinges, mean_step, robust_risk
 from tests.theory.test_margin_bound import poisoned
-from tests.theory.test_paper_theorems import errors, hinges, mean_step
 
 BUDGETS = [(0.5, 0.0), (2.0, 1e-5)]
 every_budget = pytest.mark.parametrize("budget", BUDGETS, ids=["pure", "gauss"])

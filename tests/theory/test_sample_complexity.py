@@ -7,10 +7,8 @@ import pytest
 from scipy.special import softmax
 from scipy.stats import binom
 
-from benchmarks.lower_bound import hard_sample
 from dp_halfspace.privacy import gdp_mu
 from dp_halfspace.theory import (
-    ErrorLowerBound,
     margin_risk_bound,
     margin_sample_complexity,
     pure_bounds,
@@ -75,28 +73,6 @@ MANY = [pytest.param(40, id="few"), pytest.param(1000, id="many", marks=pytest.m
 
 
 @pytest.mark.parametrize("runs", MANY)
-def test_so_many_records_are_enough(runs):
-    """Theorem 6: mean of noisy gradient descent, a sample of its own in each run."""
-    margin, error = 0.9, 0.2
-    n = margin_sample_complexity(2, 2.0, 1e-6, margin, error=error)
-    assert 100 < n < 3000  # a tenth of the error needs many more
-    assert margin_sample_complexity(2, 2.0, 1e-6, margin, error=error / 10) > 5 * n
-    rng, steps = np.random.default_rng(5), 200
-    deviation = 2 * math.sqrt(steps) / (n * gdp_mu(2.0, 1e-6))
-    side = rng.choice([-1.0, 1.0], size=(runs, n)) * math.sqrt(1 - margin**2)
-    w, total = np.zeros((2, runs)), np.zeros((2, runs))
-    step = 1 / margin / math.sqrt(steps * (1 + 2 * deviation**2))
-    for _ in range(steps):
-        pulls = margin * w[0][:, None] + side * w[1][:, None] < 1
-        pull = np.array([margin * pulls.mean(axis=1), (side * pulls).mean(axis=1)])
-        w = w + step * (pull + deviation * rng.standard_normal(w.shape))
-        total += w
-    lateral = math.sqrt(1 - margin**2) * np.abs(total[1])
-    fresh = 0.5 * (margin * total[0] <= lateral) + 0.5 * (margin * total[0] <= -lateral)
-    assert fresh.mean() <= error
-
-
-@pytest.mark.parametrize("runs", MANY)
 def test_a_quarter_of_these_records_is_not_enough(runs):
     """Noise across the margin: rows at one distance of it, in as many directions as there are.
 
@@ -133,51 +109,3 @@ def test_a_quarter_of_the_records_for_pure_dp_is_not_enough():
         return softmax([0.0, -epsilon * n / 2])[1]
 
     assert failure(n) <= beta < failure(n / 2)
-
-
-def angles_wrong(chosen, truth):
-    """Errors of halfspaces through the origin of the plane on a uniform distribution."""
-    return np.abs((chosen - truth + math.pi) % (2 * math.pi) - math.pi) / math.pi
-
-
-def chosen_angle(rows, labels, epsilon, rng):
-    """Run the exponential mechanism on the errors of a net of angles."""
-    net = np.linspace(0, 2 * math.pi, 90, endpoint=False)
-    directions = np.stack([np.cos(net), np.sin(net)], axis=1)
-    errors = (labels[:, None] * (rows[:, :2] @ directions.T) <= 0).sum(axis=0)
-    return net[rng.choice(len(net), p=softmax(-epsilon * errors / 2))]
-
-
-@pytest.mark.parametrize("runs", MANY)
-def test_with_fewer_records_a_pure_learner_fails(runs):
-    """Theorem 12: all distributions of the packing are alike to the exponential mechanism."""
-    epsilon, margin, rng = 0.05, 0.01, np.random.default_rng(1)
-    least = pure_lower_bound(2, epsilon, margin)
-    whole = ErrorLowerBound(error=0.1, share=1.0, dimension=2)
-
-    def failures(n):
-        wrong = []
-        for _ in range(runs):
-            rows, labels, weights = hard_sample(n, 3, margin, whole, rng)
-            truth = math.atan2(weights[1], weights[0])
-            wrong.append(angles_wrong(chosen_angle(rows, labels, epsilon, rng), truth) > 0.1)
-        return np.mean(wrong)
-
-    assert least > 30
-    assert failures(least - 1) > 0.1
-    assert failures(60 * least) < 0.1  # so many would refute a larger bound
-
-
-@pytest.mark.parametrize("runs", MANY)
-def test_a_pure_learner_exceeds_the_error_bound(runs):
-    epsilon, margin, n, rng = 0.05, 0.01, 2000, np.random.default_rng(2)
-    case = pure_error_lower_bound(n, 2, epsilon, margin, beta=0.1)
-    assert 0.0 < case.error < 0.1
-    wrong = []
-    for _ in range(runs):
-        rows, labels, weights = hard_sample(n, 3, margin, case, rng)
-        hidden = rows[:, 2] == 0.0
-        chosen = chosen_angle(rows[hidden], labels[hidden], epsilon, rng)
-        truth = math.atan2(weights[1], weights[0])
-        wrong.append(case.share * angles_wrong(chosen, truth) > case.error)
-    assert np.mean(wrong) > 0.1

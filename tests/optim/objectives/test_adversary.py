@@ -1,7 +1,5 @@
 """The adversary: the closed form of the inner maximum, and the smoothed dual norm."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

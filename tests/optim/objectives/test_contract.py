@@ -1,7 +1,5 @@
 """One contract of all objectives: derivatives, public constants, storage, subsamples, extremes."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """The margin objective, plain, tilted and against an adversary: formulas, derivatives, extremes."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from scipy.special import logsumexp

@@ -1,13 +1,10 @@
 """The multinomial objective against differences, the plain formula and two classes."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from scipy import sparse
 
-from dp_halfspace.optim.losses import LOGISTIC
-from dp_halfspace.optim.objectives import MarginObjective, SoftmaxObjective
+from dp_halfspace.optim.objectives import SoftmaxObjective
 from dp_halfspace.rows.rows import Rows
 from tests.optim.cases import logical_rows, naive_softmax_gradient
 
@@ -39,19 +36,6 @@ def test_value_and_gradient_are_the_formula(form):
     at_zero = objective(linear=None)
     assert J.gradient_lipschitz == N * WEIGHTS.max() * 0.5 * J.rows.row_bound**2 + 0.3
     assert at_zero.initial_gap == pytest.approx(at_zero.value_and_gradient(np.zeros(SIZE))[0])
-
-
-def test_two_classes_are_logistic_regression():
-    """With coefficients w and -w it is the logistic loss of 2 w."""
-    targets = (TARGETS > 0).astype(int)
-    rows = Rows(X)
-    softmax = SoftmaxObjective(rows, targets, 2, WEIGHTS, 0.3)
-    binary = MarginObjective(rows, 2.0 * targets - 1, WEIGHTS, LOGISTIC, 0.3)
-    w = RNG.standard_normal(D)
-    gradient = softmax.gradient(np.concatenate([-w, w])).reshape(2, D)
-    np.testing.assert_allclose(gradient[1], -gradient[0], atol=1e-12)
-    data_part = gradient[1] - 0.3 * w
-    np.testing.assert_allclose(data_part, binary.gradient(2 * w) - 0.6 * w, atol=1e-12)
 
 
 def test_scores_of_each_row_are_measured_from_its_own_largest():

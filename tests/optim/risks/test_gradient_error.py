@@ -1,7 +1,5 @@
 """Rounding errors of gradients are below their public bound, which is that of the proofs."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 

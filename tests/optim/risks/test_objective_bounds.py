@@ -3,8 +3,6 @@
 Changes of the gradient, their vertices and ratios of Jacobians; pairs have a test of their own.
 """
 
-from __future__ import annotations
-
 import itertools
 import math
 from dataclasses import replace

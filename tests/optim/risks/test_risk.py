@@ -186,16 +186,6 @@ def test_each_halfspace_is_its_own_minimiser(k, smoothing, pulled):
         assert np.linalg.norm(gradient) <= 1.1e-6
 
 
-def test_softmax_and_pairs_are_one_minimisation():
-    X, classes = separated(N, D, 3)
-    rows, solver = clipped_rows(X, 1.0), {"ridge": RIDGE, "target": 1e-6, "radius": 1e3}
-    W = minimisers(softmax_risk(N, D), rows, classes, np.ones(3), **solver)
-    assert W.shape == (3, D)
-    np.testing.assert_allclose(W.sum(axis=0), 0.0, atol=1e-6)
-    W = minimisers(pair_risk(LOGISTIC, N, D), rows, (classes > 0).astype(int), np.ones(2), **solver)
-    assert W.shape == (1, D)
-
-
 @pytest.mark.parametrize("loss", [LOGISTIC, huber_hinge(0.5)], ids=lambda loss: loss.name)
 @pytest.mark.parametrize("adversary", [None, Adversary(0.2, "inf", 3), Adversary(0.2, 2, 3)])
 @pytest.mark.parametrize("n_classes", [2, 3])

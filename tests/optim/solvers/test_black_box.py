@@ -1,7 +1,5 @@
 """A callable of the user's own: shown a mean over records, heard by nobody, never trusted."""
 
-from __future__ import annotations
-
 import logging
 import sys
 import threading

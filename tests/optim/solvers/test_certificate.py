@@ -1,7 +1,5 @@
 """The rule of the certificate: when it applies, what it asks for, what it refuses."""
 
-from __future__ import annotations
-
 import math
 
 import pytest

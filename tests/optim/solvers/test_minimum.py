@@ -1,7 +1,5 @@
 """The gradient is small at what is returned: checked without the code that returned it."""
 
-from __future__ import annotations
-
 import math
 from contextlib import contextmanager
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """The fast paths: they converge where theory says so, and give up without harm."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 
