@@ -1992,8 +1992,8 @@ MUTANTS = [
             "test_of_foreign_errors_only_the_type_is_said",
         ),
         (
-            "is_own",
-            'and opname[trace.tb_frame.f_code.co_code[trace.tb_lasti]] == "RAISE_VARARGS"',
+            "is_raised_by",
+            'and [opname[code] for code in last] == ["RAISE_VARARGS"]',
             "",
             "test_what_this_library_raises_of_a_chunk_is_said",
         ),
@@ -2502,6 +2502,12 @@ MUTANTS = [
             "isinstance(error, MemoryError) or is_own(error) or is_about_shapes",
             "True",
             "test_an_error_of_a_model_does_not_quote_a_record",
+        ),
+        (
+            "hidden",
+            'is_raised_by(error, "sklearn") and',
+            "",
+            "test_an_error_about_shapes_that_quotes_a_record_is_not_shown",
         ),
         (
             "hidden",

@@ -41,6 +41,7 @@ from dp_halfspace.data import people as people_module
 from dp_halfspace.data.owners import owners_of_rows
 from dp_halfspace.data.people import People
 from dp_halfspace.engine.scales import (
+    CLIP,
     ColumnScales,
     clipped_moments,
     linear_counts,
@@ -411,6 +412,14 @@ def test_the_place_of_a_row_does_not_depend_on_how_many_rows_others_have(monkeyp
             assert places[0][key] == places[1][key]
 
 
+def test_the_rows_of_a_person_stay_in_their_order_whoever_comes_between_them():
+    """Sums over rows in another order would be rounded differently."""
+    groups = np.random.default_rng(0).integers(0, 40, 1000)
+    rows, people, codes = owners.sort_by_person(groups, np.arange(1000)[:, None], np.arange(1000))
+    np.testing.assert_array_equal(rows[:, 0], codes)
+    assert all((np.diff(part) > 0).all() for part in np.split(codes, people.starts[1:]))
+
+
 def test_moments_of_people_are_whole_steps_of_the_grid():
     """Sums of other numbers would be rounded, and depend on their order."""
     people = People(np.array([1, 2, 3, 7, 30, 1000]))
@@ -418,6 +427,11 @@ def test_moments_of_people_are_whole_steps_of_the_grid():
     sums, squares = clipped_moments(X, UNITS, people)
     for steps in (sums * 2.0**10, squares * 2.0**20 / 1.5):
         np.testing.assert_array_equal(steps, np.rint(steps))
+    # A mean square is at least the square of the mean: 5/2 counts as 3, and 3/2 as 1.
+    rows = UNITS.center + UNITS.scale * np.array([[1.0], [2.0]]) * CLIP / 2.0**10
+    sums, squares = clipped_moments(rows, UNITS, People(np.array([2])))
+    np.testing.assert_array_equal(sums * 2.0**10, np.ones(3))
+    np.testing.assert_array_equal(squares * 2.0**20 / 1.5, np.full(3, 3.0))
 
 
 def test_a_function_of_rows_is_given_lists_of_public_length(monkeypatch):
