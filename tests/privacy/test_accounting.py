@@ -25,6 +25,7 @@ from dp_halfspace.privacy.events import (
     Gaussian,
     ObjectivePerturbation,
     Pure,
+    RandomStopping,
     Repeated,
 )
 from dp_halfspace.privacy.pld import PLD
@@ -433,6 +434,12 @@ def test_selection_beside_everything_else():
         epsrel=1e-11,
     )[0]
     check_contract(delta([single, Exponential(0.3)], 1.4), expected * (1 + 1e-5))
+
+
+@pytest.mark.parametrize("event", [Pure(2.0), Exponential(2.0), Either(2.0, 0.5)])
+def test_a_bounded_loss_counts_beside_several_sums_of_terms(event):
+    sums = [Repeated(glm(0.5, 0.1), 2), RandomStopping(3.0, 0.5, 0.4)]
+    assert delta([*sums, event], 2.0) > 1.5 * delta(sums, 2.0)
 
 
 def test_many_shifted_terms_are_discretised():
