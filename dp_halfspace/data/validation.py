@@ -167,7 +167,7 @@ def hidden(call: Callable[[], Result], otherwise: Callable[[], Other]) -> Result
     """
     try:
         return call()
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         # Code of a user may begin its sentences like scikit-learn.
         is_about_shapes = (
             is_raised_by(error, "sklearn")
