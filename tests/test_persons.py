@@ -46,16 +46,20 @@ from dp_halfspace.engine.scales import (
     clipped_moments,
     linear_counts,
     octave_counts,
+    plan_column_scales,
 )
 from dp_halfspace.estimators import table as table_module
 from dp_halfspace.estimators._ranking import threshold_grid, threshold_losses
 from dp_halfspace.exceptions import BudgetError
 from dp_halfspace.metrics import METRICS, private_score
 from dp_halfspace.preprocessing import PrivateScaler
+from dp_halfspace.privacy.budget import Budget
 from dp_halfspace.rows import blocks
 from dp_halfspace.rows.rows import Rows, normalised_rows
 from tests.adversarial import unit
 from tests.metrics.problem import Known
+from tests.permits import permit_for
+from tests.releases import record_releases
 
 pytestmark = pytest.mark.filterwarnings("ignore:random_state")
 
@@ -418,6 +422,16 @@ def test_the_rows_of_a_person_stay_in_their_order_whoever_comes_between_them():
     rows, people, codes = owners.sort_by_person(groups, np.arange(1000)[:, None], np.arange(1000))
     np.testing.assert_array_equal(rows[:, 0], codes)
     assert all((np.diff(part) > 0).all() for part in np.split(codes, people.starts[1:]))
+
+
+def test_scales_count_people_in_every_release():
+    """A column far from zero is counted again in equal cells."""
+    people = People(np.full(200, 3))
+    X = 1000.0 + np.random.default_rng(0).normal(size=(600, 1))
+    plan = plan_column_scales(200, 1, Budget.gaussian(10.0))
+    with record_releases() as releases:
+        plan.run(X, permit_for(*plan.events), people)
+    assert [abs(each.value[0].sum()) <= 200.0 for each in releases] == [True] * 3
 
 
 def test_moments_of_people_are_whole_steps_of_the_grid():

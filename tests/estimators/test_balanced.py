@@ -64,6 +64,17 @@ def test_counts_are_within_the_budget_and_in_the_record(estimator):
     assert model.predict(X).mean() > max(plain.predict(X).mean(), 1.5 * Y.mean())
 
 
+@pytest.mark.parametrize(
+    "kind", [AdaptiveMarginClassifier, PrivateKernelClassifier, PrivateTableClassifier]
+)
+def test_weighted_records_are_counted_in_both_classes_and_paid_for_in_both(kind):
+    """One count does not follow from the other, and both move when a record is replaced."""
+    with record_releases() as releases:
+        balanced(kind()).fit(X[:500], Y[:500], sample_weight=np.full(500, 0.5))
+    assert releases[0].value.tolist() == [0.5 * np.sum(Y[:500] == k) for k in (0, 1)]
+    assert releases[0].mechanism.sensitivity >= math.sqrt(2.0)
+
+
 @pytest.mark.parametrize("kind", [AdaptiveMarginClassifier, PrivateTableClassifier])
 def test_no_selection_from_a_list_takes_the_place_of_a_balanced_fit(kind):
     """Its errors would count alike in all classes."""

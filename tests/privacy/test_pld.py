@@ -646,7 +646,7 @@ def test_every_rounding_has_its_share_of_the_stated_error():
     assert loss.cut > 0.0
 
 
-@pytest.mark.parametrize("mu", [0.02, 0.01, 0.005, 1e-4])
+@pytest.mark.parametrize("mu", [0.01, 0.005, 1e-4])
 def test_the_loss_of_narrow_terms_far_from_zero_is_replaced_by_one_that_dominates(mu):
     terms = [(1.0, 5.0, 0.0), (2.0, 5.0, mu / 2.0), (1.0, 5.0, mu)]
     loss, nothing = envelope(terms, ONE, pairwise=False), PLD(1.0, 0, np.ones(1))
