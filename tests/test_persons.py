@@ -570,6 +570,7 @@ def test_people_of_one_row_each_are_records_bit_for_bit(name, form):
         ),
         PrivateKernelClassifier(delta=0.0),
         PrivateKernelClassifier(margin="select"),
+        PrivateKernelClassifier(margin=0.3, data_norm=1.0),
         PrivateAUCClassifier(mechanism="objective"),
         PrivateAUCClassifier(delta=0.0),
         PrivateTableClassifier(delta=0.0),

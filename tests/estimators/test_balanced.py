@@ -17,6 +17,7 @@ from dp_halfspace import (
 from dp_halfspace.audit import replay
 from dp_halfspace.data.people import People
 from dp_halfspace.data.validation import TrainingData
+from dp_halfspace.engine import linear
 from dp_halfspace.engine.counts import balancing_weights, count_noise
 from dp_halfspace.engine.plan import PublicFacts
 from dp_halfspace.estimators import _wrapped_plans as wrapped_plans
@@ -206,3 +207,12 @@ def test_counts_of_weighed_records_are_charged_for_both_classes(estimator):
         balanced(estimator, epsilon=30.0).fit(X[:300], Y[:300], sample_weight=weights)
     (counts,) = (release for release in releases if release.value.shape == (2,))
     assert counts.mechanism.sensitivity >= math.sqrt(2.0)
+
+
+def test_a_balanced_fit_is_recalibrated_with_the_weights_that_its_counts_give(monkeypatch):
+    seen = []
+    how = lambda walk, centring, total, weights: (seen.append(weights), walk)[1]  # noqa: E731
+    monkeypatch.setattr(linear, "recalibrated", how)
+    fitted(balanced(AdaptiveMarginClassifier(epsilon=1.0)), X, Y, random_state=0)
+    # Few records have the second label.
+    assert seen[0][0] < 0.5 * seen[0][1]

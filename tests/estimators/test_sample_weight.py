@@ -63,6 +63,9 @@ CASES = {
         epsilon=50.0, data_norm=1.0, projection="rademacher", n_components=1
     ),
     "fourier": PrivateKernelClassifier(epsilon=50.0, kernel="rbf", data_norm=1.0, n_components=16),
+    "features": PrivateKernelClassifier(
+        epsilon=50.0, kernel="rbf", margin=0.3, data_norm=1.0, n_components=16
+    ),
     "table": PrivateTableClassifier(
         epsilon=50.0, schema={"0": [-1, 1], "1": [-1, 1]}, features="linear"
     ),
@@ -291,7 +294,7 @@ def test_weights_multiply_those_of_the_classes():
     assert np.allclose(both.coef_, half.coef_, atol=1e-6)
 
 
-@pytest.mark.parametrize("name", ["stated", "fourier", "table", "output", "objective"])
+@pytest.mark.parametrize("name", ["stated", "fourier", "features", "table", "output", "objective"])
 def test_weights_of_zero_silence_wrong_labels(name):
     rng = np.random.default_rng(0)
     X = rng.uniform(-1, 1, size=(3000, 2)) / math.sqrt(2.0)
