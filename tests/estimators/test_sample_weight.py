@@ -294,6 +294,15 @@ def test_weights_multiply_those_of_the_classes():
     assert np.allclose(both.coef_, half.coef_, atol=1e-6)
 
 
+@pytest.mark.parametrize("name", ["margin", "features"])
+def test_steps_weigh_a_class_as_they_weigh_its_records(name):
+    X, y, _ = table()
+    estimator = clone(CASES[name]).set_params(epsilon=math.inf, classes=LABELS, random_state=0)
+    by_record = clone(estimator).fit(X, y, sample_weight=np.where(y == 1, 0.25, 1.0))
+    by_class = clone(estimator).set_params(class_weight={0: 1.0, 1: 0.25}).fit(X, y)
+    assert np.allclose(by_record.coef_, by_class.coef_, atol=1e-6)
+
+
 @pytest.mark.parametrize("name", ["stated", "fourier", "features", "table", "output", "objective"])
 def test_weights_of_zero_silence_wrong_labels(name):
     rng = np.random.default_rng(0)
