@@ -851,3 +851,16 @@ def test_groups_of_another_length_are_named_without_numbers():
         AdaptiveMarginClassifier(classes=[0, 1]).fit(X, y, groups=np.arange(299))
     assert "299" not in str(said.value)
     assert "300" not in str(said.value)
+
+
+@pytest.mark.parametrize(
+    ("model", "given"),
+    [
+        (AdaptiveMarginClassifier(classes=[0, 1]), (np.ones((37, 2)), np.zeros(38))),
+        (AdaptiveMarginClassifier(classes=[0, 1]), (np.ones((37, 0)), np.zeros(37))),
+        (PrivateScaler(), (np.ones((37, 0)),)),
+    ],
+)
+def test_no_other_refusal_says_how_many_rows_people_have(model, given):
+    with pytest.raises(ValueError, match=r"^[^0-9]*$"):
+        model.fit(*given, groups=np.arange(37) // 2)
