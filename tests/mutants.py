@@ -7172,4 +7172,14 @@ MUTANTS = [
             "test_what_does_not_protect_people_refuses_groups_before_it_pays",
         ),
     ),
+    *of(
+        "metrics/score.py",
+        "tests/metrics/test_people.py",
+        (
+            "_Job._quartiles",
+            "values, data.people",
+            "values, None",
+            "test_a_person_moves_the_ranks_of_scores_like_a_record",
+        ),
+    ),
 ]
