@@ -7182,4 +7182,14 @@ MUTANTS = [
             "test_a_person_moves_the_ranks_of_scores_like_a_record",
         ),
     ),
+    *of(
+        "rows/rows.py",
+        "tests/test_persons.py",
+        (
+            "Rows.clip_images",
+            "row_bound=2.0, people=self.people",
+            "row_bound=2.0",
+            "test_rows_that_are_clipped_again_belong_to_the_same_people",
+        ),
+    ),
 ]

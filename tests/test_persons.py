@@ -864,3 +864,12 @@ def test_groups_of_another_length_are_named_without_numbers():
 def test_no_other_refusal_says_how_many_rows_people_have(model, given):
     with pytest.raises(ValueError, match=r"^[^0-9]*$"):
         model.fit(*given, groups=np.arange(37) // 2)
+
+
+def test_rows_that_are_clipped_again_belong_to_the_same_people():
+    """Before and after the moment, whatever is summed counts a person once."""
+    X = np.random.default_rng(0).normal(size=(9, 2)) / 9.0
+    rows = Rows(X, people=People(np.array([6, 2, 1])))
+    later = rows.clip_images(np.eye(2), 1.0, (0.5,))
+    assert (later.shares == rows.shares).all()
+    assert rows.shares.sum() < 4.0

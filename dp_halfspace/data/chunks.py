@@ -201,12 +201,12 @@ def _call_guarded(function: Callable[..., Any], *arguments: Any) -> Any:
         )
 
 
-def is_own(error: Exception) -> bool:
+def is_own(error: BaseException) -> bool:
     """Return whether this library raised an error by itself, which then shows no data."""
     return is_raised_by(error, __name__.partition(".")[0])
 
 
-def is_raised_by(error: Exception, library: str) -> bool:
+def is_raised_by(error: BaseException, library: str) -> bool:
     """Return whether a ``raise`` statement of a library made an error.
 
     Errors of C code have no frame of their own, so their innermost frame may be one of this library
