@@ -1992,8 +1992,8 @@ MUTANTS = [
             "test_of_foreign_errors_only_the_type_is_said",
         ),
         (
-            "is_own",
-            'and opname[trace.tb_frame.f_code.co_code[trace.tb_lasti]] == "RAISE_VARARGS"',
+            "is_raised_by",
+            'and [opname[code] for code in last] == ["RAISE_VARARGS"]',
             "",
             "test_what_this_library_raises_of_a_chunk_is_said",
         ),
@@ -2502,6 +2502,12 @@ MUTANTS = [
             "isinstance(error, MemoryError) or is_own(error) or is_about_shapes",
             "True",
             "test_an_error_of_a_model_does_not_quote_a_record",
+        ),
+        (
+            "hidden",
+            'is_raised_by(error, "sklearn") and',
+            "",
+            "test_an_error_about_shapes_that_quotes_a_record_is_not_shown",
         ),
         (
             "hidden",
@@ -7030,6 +7036,186 @@ MUTANTS = [
             "n_samples if people is None else len(people)",
             "n_samples",
             "test_a_scaler_forgets_names_and_plans_for_people",
+        ),
+    ),
+    *of(
+        "privacy/accounting.py",
+        "tests/privacy/test_accounting.py",
+        (
+            "_Composition.log_delta",
+            "(*self.discretised, *self.sums)",
+            "self.sums",
+            "test_a_bounded_loss_counts_beside_several_sums_of_terms",
+        ),
+    ),
+    *of(
+        "privacy/pld.py",
+        "tests/privacy/test_pld.py",
+        (
+            "envelope",
+            "np.maximum(mu, _FEWEST_CELLS * step)",
+            "mu",
+            "test_the_loss_of_narrow_terms_far_from_zero_is_replaced_by_one_that_dominates",
+        ),
+    ),
+    *of(
+        "estimators/_centred.py",
+        "tests/estimators/test_centred.py",
+        (
+            "risk_of",
+            "max(facts.class_weights)",
+            "min(facts.class_weights)",
+            "test_a_record_of_the_heaviest_class_decides_what_a_weighted_fit_costs",
+        ),
+    ),
+    *of(
+        "engine/linear.py",
+        "tests/estimators/test_balanced.py",
+        (
+            "plan_features",
+            "has_weights=facts.has_weights",
+            "has_weights=False",
+            "test_weighted_records_are_counted_in_both_classes_and_paid_for_in_both",
+        ),
+    ),
+    *of(
+        "engine/scales.py",
+        "tests/test_persons.py",
+        (
+            "_ask_cells",
+            "_N_CELLS, _weights(rows)",
+            "_N_CELLS, None",
+            "test_scales_count_people_in_every_release",
+        ),
+    ),
+    *of(
+        "engine/scales.py",
+        "tests/test_persons.py",
+        (
+            "_means_of_people",
+            "np.ceil",
+            "np.floor",
+            "test_moments_of_people_are_whole_steps_of_the_grid",
+        ),
+    ),
+    *of(
+        "data/owners.py",
+        "tests/test_persons.py",
+        (
+            "sort_by_person",
+            'owner, kind="stable"',
+            "owner",
+            "test_the_rows_of_a_person_stay_in_their_order_whoever_comes_between_them",
+        ),
+    ),
+    *of(
+        "rows/float32_rows.py",
+        "tests/rows/test_float32_rows.py",
+        (
+            "clipped_float32_rows",
+            "group_size(1.0)",
+            "GRAM_GROUP",
+            "test_a_map_that_amplifies_roundings_has_smaller_groups",
+        ),
+    ),
+    *of(
+        "estimators/kernel.py",
+        "tests/estimators/test_kernel.py",
+        (
+            "PrivateKernelClassifier._plan_steps",
+            "np.inf if isinstance(drawn, AdditiveMap) else 1.0",
+            "np.inf",
+            "test_a_fit_shortens_rows_beyond_the_stated_norm_as_predictions_do",
+        ),
+    ),
+    *of(
+        "selection/small_trees.py",
+        "tests/selection/test_staged_trees.py",
+        (
+            "StagedSelection.run",
+            "weights[labels]",
+            "weights",
+            "test_errors_count_by_the_weights_of_their_labels",
+        ),
+    ),
+    *of(
+        "papers/margin_selection.py",
+        "tests/papers/test_margin_selection.py",
+        (
+            "MarginSelection.run",
+            "rows(i), classes, weights, released)",
+            "rows(0), classes, weights, released)",
+            "test_each_candidate_is_scored_on_rows_of_its_own_projection",
+        ),
+    ),
+    *of(
+        "papers/staged_search.py",
+        "tests/papers/test_staged_search.py",
+        (
+            "run_search",
+            "(seed, stage, k)",
+            "(seed, 0, k)",
+            "test_every_stage_draws_its_own_steps",
+        ),
+    ),
+    *of(
+        "papers/labels.py",
+        "tests/papers/test_hypothesis_cover.py",
+        (
+            "LabelSearch.run",
+            "weights / weights.max(), self.margin",
+            "weights / weights.max()",
+            "test_a_search_counts_errors_with_the_margin_that_is_asked_for",
+        ),
+    ),
+    *of(
+        "metrics/_tallies.py",
+        "tests/model_selection/test_threshold.py",
+        (
+            "count_scores",
+            '"right"',
+            '"left"',
+            "test_a_score_at_a_border_counts_as_above_it_as_in_predictions",
+        ),
+    ),
+    *of(
+        "_cli/commands.py",
+        "tests/cli/test_booking.py",
+        (
+            "fit",
+            "model.set_params(ledger=None)",
+            "pass",
+            "test_the_entries_say_what_for_and_by_whom",
+        ),
+    ),
+    *of(
+        "papers/kernel.py",
+        "tests/test_persons.py",
+        (
+            "KernelTraining.takes",
+            '& {"sample_weight"}',
+            "",
+            "test_what_does_not_protect_people_refuses_groups_before_it_pays",
+        ),
+    ),
+    *of(
+        "metrics/score.py",
+        "tests/metrics/test_people.py",
+        (
+            "_Job._quartiles",
+            "values, data.people",
+            "values, None",
+            "test_a_person_moves_the_ranks_of_scores_like_a_record",
+        ),
+    ),
+    *of(
+        "rows/rows.py",
+        "tests/test_persons.py",
+        (
+            "Rows.clip_images",
+            "row_bound=2.0, people=self.people",
+            "row_bound=2.0",
+            "test_rows_that_are_clipped_again_belong_to_the_same_people",
         ),
     ),
 ]

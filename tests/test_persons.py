@@ -41,20 +41,25 @@ from dp_halfspace.data import people as people_module
 from dp_halfspace.data.owners import owners_of_rows
 from dp_halfspace.data.people import People
 from dp_halfspace.engine.scales import (
+    CLIP,
     ColumnScales,
     clipped_moments,
     linear_counts,
     octave_counts,
+    plan_column_scales,
 )
 from dp_halfspace.estimators import table as table_module
 from dp_halfspace.estimators._ranking import threshold_grid, threshold_losses
 from dp_halfspace.exceptions import BudgetError
 from dp_halfspace.metrics import METRICS, private_score
 from dp_halfspace.preprocessing import PrivateScaler
+from dp_halfspace.privacy.budget import Budget
 from dp_halfspace.rows import blocks
 from dp_halfspace.rows.rows import Rows, normalised_rows
 from tests.adversarial import unit
 from tests.metrics.problem import Known
+from tests.permits import permit_for
+from tests.releases import record_releases
 
 pytestmark = pytest.mark.filterwarnings("ignore:random_state")
 
@@ -411,6 +416,24 @@ def test_the_place_of_a_row_does_not_depend_on_how_many_rows_others_have(monkeyp
             assert places[0][key] == places[1][key]
 
 
+def test_the_rows_of_a_person_stay_in_their_order_whoever_comes_between_them():
+    """Sums over rows in another order would be rounded differently."""
+    groups = np.random.default_rng(0).integers(0, 40, 1000)
+    rows, people, codes = owners.sort_by_person(groups, np.arange(1000)[:, None], np.arange(1000))
+    np.testing.assert_array_equal(rows[:, 0], codes)
+    assert all((np.diff(part) > 0).all() for part in np.split(codes, people.starts[1:]))
+
+
+def test_scales_count_people_in_every_release():
+    """A column far from zero is counted again in equal cells."""
+    people = People(np.full(200, 3))
+    X = 1000.0 + np.random.default_rng(0).normal(size=(600, 1))
+    plan = plan_column_scales(200, 1, Budget.gaussian(10.0))
+    with record_releases() as releases:
+        plan.run(X, permit_for(*plan.events), people)
+    assert [abs(each.value[0].sum()) <= 200.0 for each in releases] == [True] * 3
+
+
 def test_moments_of_people_are_whole_steps_of_the_grid():
     """Sums of other numbers would be rounded, and depend on their order."""
     people = People(np.array([1, 2, 3, 7, 30, 1000]))
@@ -418,6 +441,11 @@ def test_moments_of_people_are_whole_steps_of_the_grid():
     sums, squares = clipped_moments(X, UNITS, people)
     for steps in (sums * 2.0**10, squares * 2.0**20 / 1.5):
         np.testing.assert_array_equal(steps, np.rint(steps))
+    # A mean square is at least the square of the mean: 5/2 counts as 3, and 3/2 as 1.
+    rows = UNITS.center + UNITS.scale * np.array([[1.0], [2.0]]) * CLIP / 2.0**10
+    sums, squares = clipped_moments(rows, UNITS, People(np.array([2])))
+    np.testing.assert_array_equal(sums * 2.0**10, np.ones(3))
+    np.testing.assert_array_equal(squares * 2.0**20 / 1.5, np.full(3, 3.0))
 
 
 def test_a_function_of_rows_is_given_lists_of_public_length(monkeypatch):
@@ -542,6 +570,7 @@ def test_people_of_one_row_each_are_records_bit_for_bit(name, form):
         ),
         PrivateKernelClassifier(delta=0.0),
         PrivateKernelClassifier(margin="select"),
+        PrivateKernelClassifier(margin=0.3, data_norm=1.0),
         PrivateAUCClassifier(mechanism="objective"),
         PrivateAUCClassifier(delta=0.0),
         PrivateTableClassifier(delta=0.0),
@@ -794,3 +823,34 @@ def test_who_is_one_person_depends_neither_on_others_nor_on_their_order(other):
         owners = owners_of_rows([values[i] for i in order], 10)
         same = owners[:, None] == owners
         assert same.tolist() == np.array(expected)[np.ix_(list(order), list(order))].tolist()
+
+
+def test_groups_of_another_length_are_named_without_numbers():
+    """How many rows people have is private."""
+    X, y = small_table()
+    with pytest.raises(ValueError, match="groups and X must have the same number of rows") as said:
+        AdaptiveMarginClassifier(classes=[0, 1]).fit(X, y, groups=np.arange(299))
+    assert "299" not in str(said.value)
+    assert "300" not in str(said.value)
+
+
+@pytest.mark.parametrize(
+    ("model", "given"),
+    [
+        (AdaptiveMarginClassifier(classes=[0, 1]), (np.ones((37, 2)), np.zeros(38))),
+        (AdaptiveMarginClassifier(classes=[0, 1]), (np.ones((37, 0)), np.zeros(37))),
+        (PrivateScaler(), (np.ones((37, 0)),)),
+    ],
+)
+def test_no_other_refusal_says_how_many_rows_people_have(model, given):
+    with pytest.raises(ValueError, match=r"^[^0-9]*$"):
+        model.fit(*given, groups=np.arange(37) // 2)
+
+
+def test_rows_that_are_clipped_again_belong_to_the_same_people():
+    """Before and after the moment, whatever is summed counts a person once."""
+    X = np.random.default_rng(0).normal(size=(9, 2)) / 9.0
+    rows = Rows(X, people=People(np.array([6, 2, 1])))
+    later = rows.clip_images(np.eye(2), 1.0, (0.5,))
+    assert (later.shares == rows.shares).all()
+    assert rows.shares.sum() < 4.0

@@ -201,8 +201,13 @@ def _call_guarded(function: Callable[..., Any], *arguments: Any) -> Any:
         )
 
 
-def is_own(error: Exception) -> bool:
-    """Return whether a ``raise`` statement of this library made an error, which then shows no data.
+def is_own(error: BaseException) -> bool:
+    """Return whether this library raised an error by itself, which then shows no data."""
+    return is_raised_by(error, __name__.partition(".")[0])
+
+
+def is_raised_by(error: BaseException, library: str) -> bool:
+    """Return whether a ``raise`` statement of a library made an error.
 
     Errors of C code have no frame of their own, so their innermost frame may be one of this library
     that calls the code; numpy, for example, quotes an entry that it cannot convert. The last
@@ -213,9 +218,12 @@ def is_own(error: Exception) -> bool:
         trace = trace.tb_next
     if trace is None:
         return False
-    origin = str(trace.tb_frame.f_globals.get("__name__"))
-    is_ours = origin.partition(".")[0] == __name__.partition(".")[0]
-    return is_ours and opname[trace.tb_frame.f_code.co_code[trace.tb_lasti]] == "RAISE_VARARGS"
+    origin, place = str(trace.tb_frame.f_globals.get("__name__")), trace.tb_lasti
+    # Frames of compiled code have no instructions.
+    last = trace.tb_frame.f_code.co_code[place : place + 1]
+    return origin.partition(".")[0] == library and [opname[code] for code in last] == [
+        "RAISE_VARARGS"
+    ]
 
 
 def unwrap_result(value: Any, number: int) -> Any:

@@ -30,7 +30,7 @@ from dp_halfspace._silence import (
     may_print_or_warn,
     result_or,
 )
-from dp_halfspace.data.chunks import Chunks, is_own
+from dp_halfspace.data.chunks import Chunks, is_own, is_raised_by
 from dp_halfspace.data.people import People
 from dp_halfspace.data.sparse_rows import checked_csr
 from dp_halfspace.exceptions import warn_caller
@@ -162,13 +162,18 @@ def is_missing(value: Any) -> bool:
 def hidden(call: Callable[[], Result], otherwise: Callable[[], Other]) -> Result | Other:
     """Return the result of foreign code for records, whose errors may quote a record.
 
-    Errors of this package show no values of records; they, those about shapes and a lack of memory
-    are passed on. After any other error, the result is that of `otherwise`.
+    Errors of this package show no values of records; they, those of scikit-learn about shapes and a
+    lack of memory are passed on. After any other error, the result is that of `otherwise`.
     """
     try:
         return call()
-    except Exception as error:
-        is_about_shapes = _SHAPE_MESSAGES.match(str(error)) and not _QUOTES_DATA.search(str(error))
+    except (Exception, SystemExit) as error:
+        # Code of a user may begin its sentences like scikit-learn.
+        is_about_shapes = (
+            is_raised_by(error, "sklearn")
+            and _SHAPE_MESSAGES.match(str(error))
+            and not _QUOTES_DATA.search(str(error))
+        )
         if isinstance(error, MemoryError) or is_own(error) or is_about_shapes:
             raise
     # An error that is raised outside the handler does not contain the original one.

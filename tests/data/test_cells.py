@@ -769,6 +769,8 @@ def test_ends_of_numbers_keep_their_sign_and_digits_their_text():
     for sign in (1, -1):
         for huge in (10**500, Decimal("inf"), Decimal("1e999"), float("inf")):
             assert canonical(sign * huge) == sign * np.inf
+        # It has as many bits as the largest float.
+        assert number_of(canonical(sign * (2**1024 - 1))) == sign * np.inf
     exact = Decimal("0.10000000000000000000000001")
     assert text_of(canonical(exact)) == text_of(canonical(Decimal(f"{exact}000"))) == str(exact)
     assert (

@@ -110,6 +110,16 @@ def test_lengths_of_people_and_of_chunks_are_exact():
     chunks = LocalChunks.of([X[:100], X[100:]])
     assert sum_of_squares(training_data(chunks, labels), 2.5) == whole
     assert sum_of_squares(training_data(sparse.csr_array(X), labels), 2.5) == whole
+    # Every entry is stored as two halves.
+    places = np.tile(np.repeat(np.arange(4), 2), len(X)), np.arange(len(X) + 1) * 8
+    halves = sparse.csr_array((np.repeat(X / 2.0, 2), *places), shape=X.shape)
+    assert sum_of_squares(training_data(halves, labels), 2.5) == whole
+
+
+def test_a_length_is_one_deviation_of_its_noise_at_least():
+    noise = GaussianNoise(1.0, 0.01)
+    expected = moment.LONGER * math.sqrt((50.0 + noise.sigma) / 1e4)
+    assert linear.length_of(50.0, 10_000, noise) == pytest.approx(expected)
 
 
 def test_a_loosely_stated_norm_costs_little():

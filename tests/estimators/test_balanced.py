@@ -17,6 +17,7 @@ from dp_halfspace import (
 from dp_halfspace.audit import replay
 from dp_halfspace.data.people import People
 from dp_halfspace.data.validation import TrainingData
+from dp_halfspace.engine import linear
 from dp_halfspace.engine.counts import balancing_weights, count_noise
 from dp_halfspace.engine.plan import PublicFacts
 from dp_halfspace.estimators import _wrapped_plans as wrapped_plans
@@ -61,6 +62,17 @@ def test_counts_are_within_the_budget_and_in_the_record(estimator):
     # More of the rare class is found than is there, as in a population with equal classes.
     plain = fitted(model, X, Y, random_state=1, class_weight=None)
     assert model.predict(X).mean() > max(plain.predict(X).mean(), 1.5 * Y.mean())
+
+
+@pytest.mark.parametrize(
+    "kind", [AdaptiveMarginClassifier, PrivateKernelClassifier, PrivateTableClassifier]
+)
+def test_weighted_records_are_counted_in_both_classes_and_paid_for_in_both(kind):
+    """One count does not follow from the other, and both move when a record is replaced."""
+    with record_releases() as releases:
+        balanced(kind()).fit(X[:500], Y[:500], sample_weight=np.full(500, 0.5))
+    assert releases[0].value.tolist() == [0.5 * np.sum(Y[:500] == k) for k in (0, 1)]
+    assert releases[0].mechanism.sensitivity >= math.sqrt(2.0)
 
 
 @pytest.mark.parametrize("kind", [AdaptiveMarginClassifier, PrivateTableClassifier])
@@ -187,3 +199,12 @@ def test_counts_of_weighed_records_are_charged_for_both_classes(estimator):
         balanced(estimator, epsilon=30.0).fit(X[:300], Y[:300], sample_weight=weights)
     (counts,) = (release for release in releases if release.value.shape == (2,))
     assert counts.mechanism.sensitivity >= math.sqrt(2.0)
+
+
+def test_a_balanced_fit_is_recalibrated_with_the_weights_that_its_counts_give(monkeypatch):
+    seen = []
+    how = lambda walk, centring, total, weights: (seen.append(weights), walk)[1]  # noqa: E731
+    monkeypatch.setattr(linear, "recalibrated", how)
+    fitted(balanced(AdaptiveMarginClassifier(epsilon=1.0)), X, Y, random_state=0)
+    # Few records have the second label.
+    assert seen[0][0] < 0.5 * seen[0][1]

@@ -190,6 +190,17 @@ def test_private_query_is_certified(table, k, delta):
     np.testing.assert_allclose(found, expected, rtol=1e-7, atol=1e-7)
 
 
+@pytest.mark.parametrize("kind", [OutputPerturbationClassifier, ObjectivePerturbationClassifier])
+def test_a_record_of_the_heaviest_class_decides_what_a_weighted_fit_costs(kind):
+    X, y = np.zeros((500, 3)), np.arange(500) % 2
+    how = {"data_norm": 1.0, "alpha": 0.1, "preconditioner": True, "classes": [0, 1]}
+    costs = []
+    for weights in (None, {0: 1.0, 1: 0.01}, {0: 0.01, 1: 1.0}):
+        record = kind(**how, class_weight=weights).plan(X, y)
+        costs.append((record.events, dict(record.public).get("sensitivity")))
+    assert costs[0] == costs[1] == costs[2]
+
+
 def longest_first_row(table, form, constant):
     """Largest norm of a row of a fit without a moment, with its constant."""
     X = form(table[1])

@@ -111,6 +111,15 @@ def test_noise_is_not_on_the_stream_of_the_map(monkeypatch):
     np.testing.assert_allclose(noises[0], noises[1], atol=1e-4)
 
 
+def test_a_fit_shortens_rows_beyond_the_stated_norm_as_predictions_do():
+    X, y = crossed(300)
+    short = X / np.maximum(np.linalg.norm(X, axis=1), 0.5)[:, None] * 0.5
+    how = {"epsilon": math.inf, "data_norm": 0.5, "n_components": 32}
+    one, other = (seeded(rows, y, **how) for rows in (X, short))
+    np.testing.assert_allclose(one.coef_, other.coef_, rtol=1e-5, atol=1e-5)
+    np.testing.assert_allclose(one.decision_function(X), other.decision_function(short), atol=1e-4)
+
+
 def test_scores_are_linear_in_the_released_features():
     X, y = crossed(1000)
     model = seeded(X, y)

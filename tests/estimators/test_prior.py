@@ -146,6 +146,11 @@ def test_the_class_of_a_row_does_not_depend_on_others_or_its_place():
         np.testing.assert_array_equal(whole, single)
 
 
+def test_errors_of_a_prior_are_those_of_its_predictions_at_a_score_of_zero_too():
+    prior = LinearPrior(np.ones((1, 1)), np.zeros(1), np.zeros(1))
+    assert classes_of(prior, np.array([[-1.0], [0.0], [1.0], [np.nan]])).tolist() == [0, 0, 1, 0]
+
+
 @pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     ("n", "epsilon", "n_classes", "norm"),

@@ -63,6 +63,9 @@ CASES = {
         epsilon=50.0, data_norm=1.0, projection="rademacher", n_components=1
     ),
     "fourier": PrivateKernelClassifier(epsilon=50.0, kernel="rbf", data_norm=1.0, n_components=16),
+    "features": PrivateKernelClassifier(
+        epsilon=50.0, kernel="rbf", margin=0.3, data_norm=1.0, n_components=16
+    ),
     "table": PrivateTableClassifier(
         epsilon=50.0, schema={"0": [-1, 1], "1": [-1, 1]}, features="linear"
     ),
@@ -279,6 +282,15 @@ def test_weights_multiply_those_of_the_classes():
     half = clone(estimator).set_params(class_weight={0: 0.5, 1: 0.125}).fit(X, y)
     assert np.allclose(by_record.coef_, by_class.coef_, atol=1e-6)
     assert np.allclose(both.coef_, half.coef_, atol=1e-6)
+
+
+@pytest.mark.parametrize("name", ["margin", "features"])
+def test_steps_weigh_a_class_as_they_weigh_its_records(name):
+    X, y, _ = table()
+    estimator = clone(CASES[name]).set_params(epsilon=math.inf, classes=LABELS, random_state=0)
+    by_record = clone(estimator).fit(X, y, sample_weight=np.where(y == 1, 0.25, 1.0))
+    by_class = clone(estimator).set_params(class_weight={0: 1.0, 1: 0.25}).fit(X, y)
+    assert np.allclose(by_record.coef_, by_class.coef_, atol=1e-6)
 
 
 def test_probabilities_are_those_of_the_weighed_records():

@@ -96,6 +96,15 @@ def test_a_person_moves_counts_like_a_record(metric):
     assert 1.0 - 1e-6 <= largest_move(metric) <= 1.0
 
 
+def test_a_person_moves_the_ranks_of_scores_like_a_record():
+    owner, found = np.minimum(np.arange(500), 400), []
+    for rows in (X, np.where(owner[:, None] == 400, 9.0, X)):
+        with record_releases() as releases:
+            private_score(Scores(), rows, Y, metric="roc_auc", groups=owner, epsilon=20.0)
+        found.append(np.array([release.value for release in releases[:2]]))
+    assert 0.5 < np.abs(found[1] - found[0]).max() <= 1.0 + 1e-9
+
+
 @pytest.mark.parametrize("metric", ["accuracy", "roc_auc"])
 def test_planted_bug_rows_that_weigh_one_are_seen(metric, monkeypatch):
     monkeypatch.setattr(People, "weights_for", lambda self, _: np.ones(self.counts.sum()))

@@ -300,12 +300,21 @@ def test_an_error_of_a_model_about_shapes_is_shown():
         private_score(model, X, Y)
 
 
-def test_an_error_about_shapes_that_quotes_a_record_is_not_shown():
-    """As scikit-learn does for a single row of the wrong shape."""
+def _expect_small_numbers(X):
+    raise ValueError(f"Expected small numbers, got {X[7]}")
+
+
+def _end(X):
+    sys.exit(f"there is {X[7]}")
+
+
+@pytest.mark.parametrize("answer", [lambda X: check_array(X[7]), _expect_small_numbers, _end])
+def test_an_error_about_shapes_that_quotes_a_record_is_not_shown(answer):
+    """As scikit-learn does for a single row of the wrong shape, and other code for any cell."""
 
     class Flat(Known):
         def predict(self, X):
-            return check_array(X[7])
+            return answer(X)
 
     with pytest.raises(ValueError, match="the model failed for these records"):
         private_score(Flat(), X, Y)

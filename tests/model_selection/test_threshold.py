@@ -32,6 +32,7 @@ from dp_halfspace import (
 from dp_halfspace.audit import replay
 from dp_halfspace.data.people import People
 from dp_halfspace.datasets import in_chunks
+from dp_halfspace.metrics import _tallies as tallies
 from dp_halfspace.model_selection import _crossing as crossing
 from dp_halfspace.model_selection import prefit
 from dp_halfspace.model_selection._crossing import crossing_utilities, excess_of
@@ -82,6 +83,12 @@ def largest_moves(target, *, people=False):
             noise = found[0][place].mechanism
             moves[place] = max(moves.get(place, 0.0), max(apart) / noise.sensitivity)
     return moves
+
+
+def test_a_score_at_a_border_counts_as_above_it_as_in_predictions():
+    cells = tallies.Cells(2, np.array([0.25, 0.5]))
+    table = tallies.count_scores(np.array([0.25, 0.3, 0.5]), np.array([0, 1, 1]), cells)
+    np.testing.assert_array_equal(table, [[0, 1, 0], [0, 1, 1]])
 
 
 @every_target

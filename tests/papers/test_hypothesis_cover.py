@@ -4,9 +4,11 @@ import numpy as np
 import pytest
 
 from dp_halfspace.papers import labels as module
-from dp_halfspace.papers.labels import linear_losses, log_odds_shift
+from dp_halfspace.papers.labels import linear_losses, log_odds_shift, plan_labels
 from dp_halfspace.privacy.budget import Budget
-from dp_halfspace.rows.rows import normalised_rows
+from dp_halfspace.rows.rows import Rows, normalised_rows
+from tests.permits import permit_for
+from tests.releases import record_releases
 
 
 def problem(n_classes, n=50, d=3, m=20):
@@ -87,3 +89,16 @@ def test_class_weights_of_any_size_leave_a_label_its_sensitivity():
         plan.run(rows, changed, np.array([1.0, 7.0]), Reader())
     change = np.abs(seen[0] - seen[len(seen) // 2]).max()
     assert 0.5 < change <= plan.sensitivity
+
+
+def test_a_search_counts_errors_with_the_margin_that_is_asked_for():
+    points, codes, weights, _ = problem(2)
+    values = []
+    for margin in (None, 0.8):
+        how = {"ridge": None, "n_candidates": 9, "seed": 0, "n_stages": 1, "margin": margin}
+        plan = plan_labels("net", Rows(points), 2, Budget.of(1.0, 0.0), **how)
+        with record_releases() as releases:
+            plan.run(Rows(points), codes, weights, permit_for(*plan.events))
+        values.append(releases[0].value)
+    assert (values[1] <= values[0]).all()
+    assert (values[1] < values[0]).any()

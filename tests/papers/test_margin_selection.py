@@ -298,6 +298,16 @@ def test_the_better_candidate_is_chosen(kind):
     assert wins == 100 if kind in FIXED else wins >= 70
 
 
+def test_each_candidate_is_scored_on_rows_of_its_own_projection():
+    X = np.random.default_rng(0).standard_normal((100, 300)) / 30.0
+    model = AdaptiveMarginClassifier(
+        margin=[0.5, 0.9], selection="gaussian", projection="rademacher", data_norm=1.0,
+        classes=[0, 1],
+    )  # fmt: skip
+    found = model.fit(X, np.arange(100) % 2)
+    assert dict(found.privacy_.public)["n_components"] == (None, 246)
+
+
 def test_population_scores_add_a_public_penalty():
     training, population = plan_for("gaussian"), plan_for("gaussian", population=True)
     assert training.penalties == (0.0, 0.0)

@@ -91,6 +91,18 @@ def test_two_stages_by_enumeration():
     assert result.pvalue > FALSE_ALARM
 
 
+def test_every_stage_draws_its_own_steps():
+    drawn = []
+
+    def losses(candidates):
+        drawn.append(candidates)
+        return np.arange(5.0)
+
+    searched(planned(2, epsilon=math.inf), losses)
+    steps = drawn[1] * math.sqrt(2.0) - drawn[0][0]
+    assert not np.isclose(steps[1:], drawn[0][1:]).any()
+
+
 @pytest.mark.parametrize("delta", [0.0, 1e-6])
 @pytest.mark.parametrize("stages", [1, 4])
 def test_stages_spend_the_budget(stages, delta):

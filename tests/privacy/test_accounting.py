@@ -25,6 +25,7 @@ from dp_halfspace.privacy.events import (
     Gaussian,
     ObjectivePerturbation,
     Pure,
+    RandomStopping,
     Repeated,
 )
 from dp_halfspace.privacy.pld import PLD
@@ -391,6 +392,12 @@ def test_planted_selection_bugs_are_caught(planted):
     """Each part of the contract matters beside another event."""
     found, exact = (delta([event, Gaussian(0.3), Pure(0.1)], 1.5) for event in (planted, SPREAD))
     assert found < 0.95 * exact
+
+
+@pytest.mark.parametrize("event", [Pure(2.0), Exponential(2.0), Either(2.0, 0.5)])
+def test_a_bounded_loss_counts_beside_several_sums_of_terms(event):
+    sums = [Repeated(glm(0.5, 0.1), 2), RandomStopping(3.0, 0.5, 0.4)]
+    assert delta([*sums, event], 2.0) > 1.5 * delta(sums, 2.0)
 
 
 def test_many_shifted_terms_are_discretised():

@@ -39,7 +39,7 @@ def test_a_share_and_the_rest_make_the_whole(epsilon, delta, share):
 
 
 @pytest.mark.parametrize(("epsilon", "delta"), BUDGETS)
-@pytest.mark.parametrize("count", [1, 3, 64])
+@pytest.mark.parametrize("count", [1, 3, 5, 64])
 def test_equal_parts_make_the_whole(epsilon, delta, count):
     part = Budget.of(epsilon, delta).equal_parts(count)
     assert_whole([part] * count, epsilon, delta)

@@ -633,3 +633,13 @@ def test_every_rounding_has_its_share_of_the_stated_error():
     loss = envelope(terms, ONE, pairwise=True)
     assert loss.error >= 2.0**-37
     assert loss.cut > 0.0
+
+
+@pytest.mark.parametrize("mu", [0.01, 0.005, 1e-4])
+def test_the_loss_of_narrow_terms_far_from_zero_is_replaced_by_one_that_dominates(mu):
+    terms = [(1.0, 5.0, 0.0), (2.0, 5.0, mu / 2.0), (1.0, 5.0, mu)]
+    loss, nothing = envelope(terms, ONE, pairwise=False), PLD(1.0, 0, np.ones(1))
+    replaced = accounting.ProfileBound(loss, ((1.0, 0.0, 0.0),), pairwise=False)
+    exact = accounting.ProfileBound(nothing, tuple(terms), pairwise=False)
+    for value in (5.0, 5.0 + mu / 2.0, 5.0 + mu, 5.0 + 3.0 * mu):
+        assert replaced.log_delta(value) > exact.log_delta(value)

@@ -415,4 +415,4 @@ def test_groups_are_added_in_float64():
 def test_a_map_that_amplifies_roundings_has_smaller_groups():
     rows = stated_rows(40, 3)
     mapped = rows.clip_images(np.diag([1.0, 1.0, 1.0, 40.0]), LONGEST, ())
-    assert mapped.group == group_size(40.4) < rows.group
+    assert mapped.group == group_size(40.4) < rows.group == group_size(1.0)

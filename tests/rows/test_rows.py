@@ -154,6 +154,8 @@ def test_extreme_factors_reach_dense_rows_and_lengths(form):
     np.testing.assert_allclose(rows.margins(np.ones(4)), expected.sum(axis=1), rtol=1e-12)
     np.testing.assert_allclose(rows.dense(np.array([2, 0, 1])), expected[[2, 0, 1]], rtol=1e-12)
     np.testing.assert_allclose(rows.lengths(), np.linalg.norm(expected, axis=1), rtol=1e-12)
+    both = Rows(form(X), rows.state[0], np.full((3, 2), 0.5)).lengths()
+    np.testing.assert_allclose(both, np.hypot(rows.lengths(), 0.5), rtol=1e-12)
     again = rows.rescale(np.array([2.0, 0.0, 0.5]), row_bound=9.0)
     scaled = expected * np.array([2.0, 0.0, 0.5])[:, None]
     np.testing.assert_allclose(again.dense(np.arange(3)), scaled, rtol=1e-12)

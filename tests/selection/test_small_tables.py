@@ -106,8 +106,9 @@ def test_every_sum_of_products_is_exact_in_single_precision(d):
     assert LARGEST_SUM * LARGEST_CELL < 2**24
 
 
-def exact_costs(plan, X, codes):
-    """Errors of the cells' candidates by rational arithmetic."""
+def exact_costs(plan, X, codes, weights):
+    """Weights of the errors of the cells' candidates by rational arithmetic, rounded down."""
+    own = [Fraction(weight) for weight in weights[codes].tolist()]
     found = []
     for place in plan.cells.blocks:
         coefficients, thresholds = plan.cells.block(*place)
@@ -118,22 +119,25 @@ def exact_costs(plan, X, codes):
                 sum(Fraction(u) * Fraction(v) for u, v in zip(a, row, strict=True)) for row in table
             ]
             above = [score > Fraction(limit) + Fraction(1, 2) for score in scores]
-            wrong.append(sum(up != (code == 1) for up, code in zip(above, codes, strict=True)))
-        found += wrong + [len(X) - w for w in wrong]
+            wrong.append(
+                sum(w for up, code, w in zip(above, codes, own, strict=True) if up != code)
+            )
+        found += [math.floor(each) for each in (*wrong, *(sum(own) - w for w in wrong))]
     return found
 
 
-def test_counts_are_exact():
+@pytest.mark.parametrize("weights", [ONES, np.array([1.0, 0.25]), np.array([0.75, 1.0])])
+def test_counts_are_exact(weights):
     X, codes = wild(50, 3)
     plan = small_plan(3, 400)
     first = 2 * sum(plan.directions.block(b).shape[1] for b in range(plan.directions.n_blocks))
-    counted = costs(plan, X, codes)
+    counted = costs(plan, X, codes, weights)
     np.testing.assert_array_equal(
-        counted[first : -2 * plan.n_constants], exact_costs(plan, X, codes)
+        counted[first : -2 * plan.n_constants], exact_costs(plan, X, codes, weights)
     )
     ends = counted[-2 * plan.n_constants :]
-    np.testing.assert_array_equal(ends[: plan.n_constants], np.sum(codes == 0))
-    np.testing.assert_array_equal(ends[plan.n_constants :], np.sum(codes == 1))
+    sizes = np.floor(np.bincount(codes) * weights)
+    np.testing.assert_array_equal(ends, np.repeat(sizes, plan.n_constants))
 
 
 def test_a_missing_entry_counts_as_zero_and_not_as_what_others_have():
@@ -147,14 +151,14 @@ def test_a_missing_entry_counts_as_zero_and_not_as_what_others_have():
 @pytest.mark.sampled(1)
 @pytest.mark.parametrize("d", [1, 4])
 def test_a_candidate_predicts_what_was_counted(d):
-    """Every number of the list leads to a model with exactly its errors."""
+    """Every number of the list leads to a model with exactly its errors, by their weights."""
     X, codes = wild(60, d, seed=1)
-    plan = small_plan(d, 200)
-    counted = costs(plan, X, codes)
+    plan, weights = small_plan(d, 200), np.array([1.0, 0.25])
+    counted = costs(plan, X, codes, weights)
     for number, cost in enumerate(counted):
         scores = predictions(plan, X, number)
         wrong = np.where(codes == 1, scores <= 0, scores >= 0)
-        assert wrong.sum() == cost
+        assert int(weights[codes[wrong]].sum()) == cost
 
 
 def test_distribution_is_the_exponential_mechanism_over_the_list(monkeypatch):

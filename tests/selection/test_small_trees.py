@@ -59,10 +59,10 @@ def test_more_records_of_a_class_than_fit_into_a_byte_are_counted():
 
 @pytest.mark.parametrize(("d", "n_classes"), [(1, 3), (4, 3), (3, 5)])
 def test_a_candidate_predicts_what_was_counted(d, n_classes):
-    """Numbers of the list lead to linear models with exactly their errors, of wild rows, too."""
+    """Numbers of the list lead to linear models with exactly their errors, by their weights."""
     X, codes = wild(60, d, n_classes, seed=1)
-    plan = small_plan(d, n_classes)
-    counted, lengths = costs(plan, X, codes), lengths_of(plan, X)
+    plan, weights = small_plan(d, n_classes), 0.5 ** np.arange(n_classes)
+    counted, lengths = costs(plan, X, codes, weights), lengths_of(plan, X)
     rng = np.random.default_rng(0)
     tables = {None: X}
     kinds = set()
@@ -71,7 +71,8 @@ def test_a_candidate_predicts_what_was_counted(d, n_classes):
         if model.exponent not in tables:
             tables[model.exponent] = asinh_cells(X, model.exponent).astype(float)
         scores = tables[model.exponent] @ model.coefficients.T + model.intercept
-        assert (scores.argmax(axis=1) != codes).sum() == counted[number]
+        wrong = scores.argmax(axis=1) != codes
+        assert int(weights[codes[wrong]].sum()) == counted[number]
         best = np.sort(scores, axis=1)
         assert (best[:, -1] > best[:, -2]).all()
         kinds.add(int(model.coefficients.any(axis=1).sum()))
