@@ -148,7 +148,7 @@ def read_frame(X: Any) -> Frame:
         table = X if is_pandas else np.asarray(X)
         n_rows, width = table.shape
         names = X.columns if is_pandas else range(width)
-        cells = (X.iloc[:, j] for j in range(width)) if is_pandas else table.T
+        cells = (_real_cells(X.iloc[:, j]) for j in range(width)) if is_pandas else table.T
         frame = Frame(tuple(map(str, names)), is_pandas, tuple(cells), n_rows)
     twice = sorted(name for name, count in Counter(frame.names).items() if count > 1)
     if twice:
@@ -159,6 +159,19 @@ def read_frame(X: Any) -> Frame:
         if getattr(stored, "kind", "O") == "c":
             raise ValueError(f"Complex data not supported: column {name!r} must hold real numbers")
     return frame
+
+
+def _real_cells(column: Any) -> Any:
+    """Return a column of pandas, as objects if its numbers are complex.
+
+    One complex cell gives all of its column this type, which a reader inferred: the others are read
+    as the real numbers that they are.
+    """
+    stored = getattr(getattr(column.dtype, "categories", None), "dtype", column.dtype)
+    if getattr(stored, "kind", "O") != "c":
+        return column
+    values = np.asarray(column)
+    return np.where(values.imag == 0.0, values.real.astype(object), values.astype(object))
 
 
 def _as_known_table(X: Any) -> Any:

@@ -734,11 +734,18 @@ def test_columns_of_polars_that_arrow_does_not_have():
     assert (alone.names, alone.n_rows) == (("c",), 2)
 
 
-def test_complex_numbers_among_categories_are_refused_like_others():
-    column = pd.Series([1.0, 2.0, 3j])
-    for table in (column.to_frame(), column.astype("category").to_frame()):
-        with pytest.raises(ValueError, match=r"^Complex data not supported: column '0'"):
-            read_frame(table)
+@pytest.mark.parametrize("rule", ["number", "text", {"categories": [1.5, 2.5]}])
+def test_one_complex_cell_changes_no_other(rule):
+    """A reader gives its whole column another type; the cell itself is no number."""
+    column = pd.Series([1.5, 2.5, 3j, None])
+    assert column.dtype.kind == "c"
+    objects = pd.Series([1.5, 2.5, "3j", None], dtype=object)
+    expected, *found = (
+        encoded(pd.DataFrame({"i": np.zeros(4), "c": cells}), rule)
+        for cells in (objects, column, column.astype("category"))
+    )
+    for table in found:
+        np.testing.assert_array_equal(table[[0, 1, 3]], expected[[0, 1, 3]])
 
 
 def test_ends_of_what_is_read():

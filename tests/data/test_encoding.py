@@ -262,7 +262,7 @@ def test_columns_are_found_by_name_else_by_position():
         (np.zeros(3), "Reshape your data"),
         ([[1], [1, 2]], "rows differ in length"),
         (np.ma.masked_array(np.eye(2)), "masked array"),
-        (pd.DataFrame({"z": [1j]}), "Complex data not supported: column 'z'"),
+        (np.array([[1j]]), "Complex data not supported: column '0'"),
     ],
 )
 def test_what_is_no_table_is_refused(X, rule):
