@@ -87,8 +87,8 @@ def corrected_line(
         sums = np.array([slopes.sum(), slopes @ scores])
         return np.append((sums - found) / deviations, corrected[1] / _DOUBT)
 
-    # No class is rarer than one record.
-    widest = max(math.log(max(total, 2.0)), abs(intercept))
+    # No class is rarer than one record, before the classes are weighted.
+    widest = max(math.log(max(total, 2.0)) + abs(prior_odds), abs(intercept))
     limits = [-widest, -np.inf], [widest, np.inf]
     # The tolerance is tight, so that machines which round differently return the same model.
     precise = dict.fromkeys(("ftol", "xtol", "gtol"), 1e-14)

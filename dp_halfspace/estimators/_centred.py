@@ -368,7 +368,7 @@ def recalibrated_minimiser(
         class_weights=class_weights,
         total=total,
         clip=1.0,
-        odds_of=np.asarray,
+        odds_of=lambda right: right,
     )
     return np.append(factor * point[:size], corrected / constant)[None, :]
 
