@@ -182,7 +182,7 @@ def of_final_length(rng):
     radius, constant = rng.uniform(0.0, 5.0), float(rng.choice([0.0, rng.uniform(0.1, 3.0)]))
     nothing = np.zeros(1)
     centring = moment.Centring(
-        nothing, 0.0, np.eye(1), nothing, nothing, np.eye(1), radius, constant
+        nothing, 0.0, np.eye(1), nothing, nothing, nothing, np.eye(1), radius, constant
     )
     equals(centring.length, "final_length", radius=radius, constant=constant)
 

@@ -50,8 +50,8 @@ class Centring:
     `mean` has shape (n_columns,), with noise of the deviation `mean_error` in each entry. The
     columns of `directions`, of shape (n_columns, n_columns), are multiplied by the `factors`;
     `whitening` is that map. `resolved` are the mean squares of the images along the directions, as
-    far as the noise shows them. The images of the rows have norm about `radius`. `constant` is what
-    is appended to them, 0 for nothing: then they are not centred.
+    far as the noise shows them, and `noisy` the same as released. The images of the rows have norm
+    about `radius`. `constant` is what is appended to them; with 0 they are not centred.
     """
 
     mean: FloatArray
@@ -59,6 +59,7 @@ class Centring:
     directions: FloatArray
     factors: FloatArray
     resolved: FloatArray
+    noisy: FloatArray
     whitening: FloatArray
     radius: float
     constant: float
@@ -221,5 +222,6 @@ def centring_of(
     factors = np.minimum(np.sqrt(total / (values + floor)), _MOST_STRETCH)
     radius = math.sqrt(float((values / (values + floor)).sum()))
     whitening = (directions * factors) @ directions.T
-    resolved = resolved / (values + floor)
-    return Centring(mean, error, directions, factors, resolved, whitening, radius, constant), total
+    resolved, noisy = resolved / (values + floor), noisy / (values + floor)
+    how = resolved, noisy, whitening, radius, constant
+    return Centring(mean, error, directions, factors, *how), total

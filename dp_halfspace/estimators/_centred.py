@@ -349,7 +349,10 @@ def recalibrated_minimiser(
     point, size, constant = found[0], len(centring.mean), centring.constant / centring.length
     moment = centring.with_shared_trace().resolved / centring.length**2
     along = point[:size] @ centring.directions
-    variance, intercept = float(np.square(along) @ moment), float(point[size]) * constant
+    # A signal lies in directions of more variance than others that the noise hides, and the noise
+    # of the moment along one vector is small.
+    released = max(np.square(along) @ np.column_stack([centring.noisy, centring.resolved]))
+    variance, intercept = float(released) / centring.length**2, float(point[size]) * constant
     scores = math.sqrt(variance) * NODES
     slopes = MASSES @ (expit(intercept + scores) * expit(-intercept - scores))
     weighted, ridge = total / np.mean(1.0 / class_weights), minimiser.risk.total(minimiser.ridge)

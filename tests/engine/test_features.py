@@ -165,7 +165,7 @@ def test_scores_of_long_rows_are_those_of_shortened_images():
     size = 3
     root = np.array([[2.0, 0.3, 0.0], [0.3, 1.0, 0.1], [0.0, 0.1, 0.5]])
     mean, none = np.array([0.2, 0.0, -0.1]), np.zeros(size)
-    centring = Centring(mean, 0.0, np.eye(size), np.ones(size), none, root, 1.5, 1.0)
+    centring = Centring(mean, 0.0, np.eye(size), np.ones(size), none, none, root, 1.5, 1.0)
     weights = RNG.normal(size=(2, size))
     rows = RNG.normal(size=(50, size)) * RNG.uniform(0.1, 4.0, size=(50, 1))
     # Features are scaled down to norm one first, as in the fit.

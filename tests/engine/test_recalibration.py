@@ -16,7 +16,7 @@ SIZE = 4
 def white(size):
     """The map of rows that are centred and white already."""
     ones, same = np.ones(size), np.eye(size)
-    return Centring(np.zeros(size), 0.0, same, ones, ones, same, size**0.5, 1.0)
+    return Centring(np.zeros(size), 0.0, same, ones, ones, ones, same, size**0.5, 1.0)
 
 
 CENTRING = white(SIZE)

@@ -31,6 +31,7 @@ def map_of(resolved, **changed):
         directions=np.eye(n_columns),
         factors=np.ones(n_columns),
         resolved=resolved,
+        noisy=resolved,
         whitening=np.eye(n_columns),
         radius=2.0,
         constant=0.0,
