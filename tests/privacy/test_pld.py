@@ -235,7 +235,7 @@ def test_a_secret_record_costs_no_more_than_a_public_one(n_records, mu, count):
 @pytest.mark.parametrize(
     ("case", "most"),
     [
-        ((50, 1.0, 2499, 4.0), 1.03),
+        ((400, 1.0, 999, 0.5), 1.03),
         pytest.param((400, 0.216, 159999, 1.0), 1.01, marks=pytest.mark.slow),
         pytest.param((400, 0.5, 159999, 2.0), 3.2, marks=pytest.mark.slow),
         pytest.param((400, 1.0, 10000, 1.0), 6.5, marks=pytest.mark.slow),
@@ -243,7 +243,7 @@ def test_a_secret_record_costs_no_more_than_a_public_one(n_records, mu, count):
     ],
 )
 def test_many_steps_cost_what_brute_force_says(case, most):
-    """With a lattice of 4096 cells 1.2, 1.0, 134, 122 and 32 times as much."""
+    """With a lattice of 4096 cells 1.16, 1.0, 134, 122 and 32 times as much."""
     n_records, mu, count, epsilon_ = case
     exact = sampled_delta(*case)
     found = delta([Repeated(SampledGaussian(n_records, mu), count)], epsilon_)
