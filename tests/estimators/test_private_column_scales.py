@@ -23,6 +23,7 @@ from dp_halfspace import (
 from dp_halfspace.preprocessing.scalers import ReleasedScaler
 from dp_halfspace.privacy import accounting
 from dp_halfspace.privacy.events import Exponential, Pure, single_runs
+from tests.releases import record_releases
 
 GAUSSIAN = [
     AdaptiveMarginClassifier,
@@ -112,13 +113,14 @@ def test_missing_values_are_zeros_where_no_scales_are_released(estimator, delta)
     missing[7, 2], zero[7, 2] = np.nan, 0.0
     found = []
     for data in (missing, zero):
-        with warnings.catch_warnings():
+        with warnings.catch_warnings(), record_releases() as releases:
             warnings.simplefilter("ignore")
             model = fitted(estimator, data, y, epsilon=0.02, delta=delta, random_state=0)
         # The features of a kernel have released scales in any case.
         has_scales = isinstance(model.scaler_, ReleasedScaler)
         assert has_scales == (estimator is PrivateKernelClassifier and delta == "auto")
-        found.append((model.coef_.tobytes(), model.intercept_.tobytes()))
+        asked = [np.asarray(release.value).tobytes() for release in releases]
+        found.append((model.coef_.tobytes(), model.intercept_.tobytes(), asked))
     assert has_scales or found[0] == found[1]
 
 
