@@ -472,7 +472,8 @@ class PrivateTableClassifier(PrivateClassifier):
         if hasattr(self, "privacy_") and self.privacy_.delta == 0.0 and self.certainty_ is None:
             return (
                 "with delta=0 only a small table, where a classifier is selected, has "
-                "probabilities: the scores of this fit are no log odds. Use decision_function"
+                "probabilities: the scores of this fit are no log odds. Use decision_function, "
+                "or a delta above 0"
             )
         return ""
 
