@@ -44,7 +44,6 @@ LINEAR = (
     ("engine/steps.py", "_MOMENTUM", "0.6", "0.9"),
     ("engine/steps.py", "CLIP", "math.sqrt(0.125)", "math.sqrt(2.0)"),
     ("engine/steps.py", "PATH", "0.6", "2.4"),
-    ("engine/steps.py", "_SIGNAL", "0.025", "0.1"),
 )
 FEATURES = (
     ("estimators/kernel.py", "_TERMS", "2", "5"),

@@ -6907,9 +6907,15 @@ MUTANTS = [
         ),
         (
             "plan_small_fit",
-            "facts.n_features - n_indicators",
+            "facts.n_features if widths is None else sum(widths)",
             "facts.n_features",
             "test_indicators_of_what_is_missing_do_not_count_as_columns",
+        ),
+        (
+            "plan_small_fit",
+            "facts.n_features if widths is None else len(widths)",
+            "facts.n_features",
+            "test_a_list_of_categories_counts_as_less_than_its_encoded_columns",
         ),
     ),
     *of(

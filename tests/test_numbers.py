@@ -67,8 +67,9 @@ SENTENCES = {
         f"interactions $n\\epsilon$ of about {5 * JOINT:,.0f} times the root",
     ),
     "guide/small_tables.md": (
-        f"is below {STEPS_PAY:.0f} times the root of the number of encoded columns "
-        f"({STEPS_PAY * 10**0.5:.0f} for ten columns, {STEPS_PAY * 10:.0f} for a hundred), "
+        f"is below {STEPS_PAY:.0f} times the root of the number of columns "
+        f"({STEPS_PAY * 10**0.5:.0f} for ten columns, {STEPS_PAY * 10:.0f} for a hundred; of a "
+        "table, the geometric mean of its columns and its encoded columns), "
         f"and below {PURE:.0f} with `delta=0`",
         f"counts two classes from {LEAST:.0f} on",
         f"times epsilon must be below {of(f'{DEFAULTS}.SMALL_WITH_PRIOR'):.0f}, and",

@@ -31,9 +31,6 @@ CLIP = math.sqrt(0.5)
 # Norm of the coefficients of two classes after steps in one direction, each as long as the clip
 # allows. Longer paths follow the noise.
 PATH = 1.2
-# Share of n mu that stands against the root of the number of columns, where noise shortens the path
-# by half.
-_SIGNAL = 0.05
 # Margins are limited to this number, so that the exponential does not overflow.
 _LARGEST_EXPONENT = 40.0
 # Points outside a ball of this many times the expected norm are brought back to it, so that the
@@ -156,9 +153,7 @@ def first_walk(n_columns: int, n_classes: int, total: float, mu: float, length: 
     final rows have about the second moment ``total / length^2`` in every leading direction.
     """
     clip, curvature = clip_of(n_classes), 0.25 if n_classes == 2 else 0.5
-    signal = (_SIGNAL * total * mu) ** 2
     path = _path_of(shape_of(n_columns, n_classes))
-    path *= 1.0 if math.isinf(mu) else signal / (signal + n_columns)
     deviation = 2.0 * clip * math.sqrt(N_STEPS) / mu
     by_noise = (1.0 - _MOMENTUM) * path * mu / (2.0 * clip * N_STEPS)
     by_curvature = length**2 / (curvature * total)

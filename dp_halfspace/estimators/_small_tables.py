@@ -91,21 +91,22 @@ def plan_small_fit(
     attributes: Mapping[str, Any] | None = None,
     *,
     counts: bool | None = None,
-    n_indicators: int = 0,
+    widths: tuple[int, ...] | None = None,
 ) -> SmallTableFit | None:
     """Fix the public numbers of a selection if the table is small; see `small_table_rule`.
 
     The fit also sets these `attributes`. If `counts`, a part of the budget is spent on counting the
     errors of the chosen classifier; None does so with enough records, for classes of equal weight
-    and without a public model. The rule does not count the last `n_indicators` columns, which
-    show what is missing. Rows in chunks, sparse rows, rows of people and rows with weights are left
-    to the engine.
+    and without a public model. The `widths` are the numbers of encoded columns of each
+    column of a table, without indicators of what is missing. Rows in chunks, sparse rows, rows of
+    people and rows with weights are left to the engine.
     """
     if facts.is_sparse or facts.is_chunked or facts.has_people or facts.has_weights:
         return None
     if not small_table_rule(
         n_samples=facts.n_privacy_units,
-        n_features=facts.n_features - n_indicators,
+        n_columns=facts.n_features if widths is None else len(widths),
+        n_features=facts.n_features if widths is None else sum(widths),
         n_classes=facts.n_classes,
         epsilon=budget.epsilon,
         delta=budget.delta,

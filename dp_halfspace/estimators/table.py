@@ -71,9 +71,9 @@ class PrivateTableClassifier(PrivateClassifier):
     indicator of what is missing. A noisy second moment centres and whitens these features, and
     noisy steps of logistic regression follow. Probabilities follow from the scores and cost
     nothing. If `features` is ``"auto"`` and there are few rows (``n epsilon`` below 120 times the
-    root of the number of encoded columns, or below 1500 with ``delta=0``; at most 512 encoded
-    columns and seven classes), the model is selected from a public list of classifiers by a pure DP
-    mechanism.
+    root of the geometric mean of the numbers of columns and of encoded columns, or below 1500 with
+    ``delta=0``; at most 512 encoded columns and seven classes), the model is selected from a public
+    list of classifiers by a pure DP mechanism.
     With two classes and ``n epsilon`` from 300 to 3500, a noisy count of the classes comes first: a
     class of at most ``60 / epsilon`` records is ranked by one selected column, and every predicted
     label is the other one.
@@ -288,7 +288,7 @@ class PrivateTableClassifier(PrivateClassifier):
             {"margin_": 0.0},
             # Errors are not counted for a population with other weights.
             counts=self.probability and self.class_weight is None,
-            n_indicators=len(data.encoding.indicated),
+            widths=data.encoding.widths,
         )
         return None if inner is None else self._selected_fit(data, inner)
 

@@ -11,8 +11,10 @@ from dp_halfspace.engine.moment import WIDEST
 
 # Below this n epsilon a search among directions is more accurate than a perturbed objective.
 DIRECTIONS_PAY = 1500.0
-# Steps are taken from this n epsilon on, over the root of the number of columns. Below it their
-# noise costs more than a selection from listed classifiers, which does not grow with the columns.
+# Steps are taken from this n epsilon on, over the root of the number of columns: the geometric mean
+# of those of a table and those after its encoding, since a row has one of the columns of a list of
+# categories. With less, their noise costs more than a selection from listed classifiers, which does
+# not grow with the columns.
 STEPS_PAY = 120.0
 # From this n epsilon on the errors of a selected classifier are counted for its probabilities, also
 # where nobody asks for them. With less, the count takes more accuracy than it adds to them.
@@ -35,6 +37,7 @@ STAGES_PAY = 1000.0
 def small_table_rule(
     *,
     n_samples: int,
+    n_columns: int,
     n_features: int,
     n_classes: int,
     epsilon: float,
@@ -43,13 +46,14 @@ def small_table_rule(
 ) -> bool:
     """Return whether a fit of dense rows is a selection from a list, by public numbers alone.
 
-    It is one for at most 512 columns and two to seven classes where ``n epsilon`` is below 120
+    It is one for at most 512 features and two to seven classes where ``n epsilon`` is below 120
     times the root of the number of columns, or below 1500 for pure DP. With a public model in the
-    list and two classes the limit is 3000.
+    list and two classes the limit is 3000. A table has `n_columns`, and `n_features` encoded ones;
+    their geometric mean counts.
     """
     if not 2 <= n_classes <= MOST_CLASSES or not n_features <= WIDEST or math.isinf(epsilon):
         return False
-    limit = DIRECTIONS_PAY if delta == 0 else STEPS_PAY * math.sqrt(n_features)
+    limit = DIRECTIONS_PAY if delta == 0 else STEPS_PAY * (n_columns * n_features) ** 0.25
     if has_prior and n_classes == 2:
         limit = SMALL_WITH_PRIOR
     return n_samples * epsilon < limit

@@ -4,6 +4,7 @@ import math
 import warnings
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy import sparse
 from sklearn.base import clone
@@ -76,6 +77,17 @@ def test_indicators_of_what_is_missing_do_not_count_as_columns():
         assert (dict(record.public)["solver"] == "exponential_mechanism") == is_small
     model = table.fit(*ward(200))
     assert outlook_for(model).n_features == 4
+
+
+def test_a_list_of_categories_counts_as_less_than_its_encoded_columns():
+    """Three numbers and 80 categories: n epsilon of 512 is enough, not of 240 or of 1093."""
+    kinds = dict.fromkeys("012", "number") | {"3": [f"kind {k}" for k in range(80)]}
+    table = PrivateTableClassifier(schema=kinds, classes=[0, 1])
+    for n_samples, is_small in ((510, True), (525, False)):
+        X, y = ward(n_samples)
+        rows = pd.DataFrame(X, columns=list("0123")).assign(**{"3": "kind 7"})
+        record = table.plan(rows, y)
+        assert (dict(record.public)["solver"] == "exponential_mechanism") == is_small
 
 
 @pytest.mark.parametrize("counts", [False, True])

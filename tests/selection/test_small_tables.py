@@ -264,8 +264,9 @@ def test_memory_is_in_blocks():
         assert max(d * width for _, _, width in plan.cells.blocks) <= cells_module._BLOCK_ENTRIES
 
 
-def rule(**changed):
-    given = {"n_samples": 400, "n_features": 100, "n_classes": 2, "epsilon": 1.0, "delta": 1e-5}
+def rule(*, n_features=100, **changed):
+    given = {"n_samples": 400, "n_classes": 2, "epsilon": 1.0, "delta": 1e-5}
+    given |= {"n_columns": n_features, "n_features": n_features}
     return small_table_rule(**{**given, **changed})
 
 
@@ -277,6 +278,8 @@ def test_rule_is_that_of_the_pages():
         assert not rule(n_classes=n_classes, n_samples=1500, delta=0.0)
     assert rule(n_samples=239, n_features=4)
     assert not rule(n_samples=240, n_features=4)
+    assert rule(n_samples=479, n_columns=4, n_features=64)
+    assert not rule(n_samples=480, n_columns=4, n_features=64)
     assert rule(n_samples=2999, has_prior=True)
     assert not rule(n_samples=3000, has_prior=True)
     assert rule(n_samples=1199, has_prior=True, n_classes=3)
