@@ -28,8 +28,10 @@ KINDS = {"python", "text", "bash", "", "{toctree}", "{eval-rst}", "{include}"}
 WITH_CODE = [page for page in PAGES if blocks(page.read_text(), "python")]
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("page", WITH_CODE, ids=lambda page: str(page.relative_to(ROOT)))
 def test_code_blocks_run(page, tmp_path, monkeypatch):
+    """Some pages by default, and all of them where `.ci/run` asks for the slow cases, too."""
     monkeypatch.chdir(tmp_path)
     assert differences(page.name, page.read_text()) == []
 

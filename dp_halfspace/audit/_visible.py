@@ -54,6 +54,7 @@ def attributes(value: Any) -> dict[str, Any]:
     return found
 
 
+@functools.cache
 def _slots(kind: type) -> list[tuple[str, MemberDescriptorType]]:
     """Return names and descriptors of the ``__slots__`` of a class and its bases."""
     bases = [base for base in kind.__mro__ if base.__flags__ & _HEAP_TYPE]
@@ -74,9 +75,10 @@ def digest_class_attributes(*values: Any) -> dict[str, bytes]:
     Methods and other descriptors are compared by identity.
     """
     kinds = {kind: None for value in values for kind in type(value).__mro__}
+    digests = _Digests()
     return {
         f"class attribute {kind.__qualname__}.{name}": (
-            b"%d" % id(item) if hasattr(type(item), "__get__") else fingerprint(item)
+            b"%d" % id(item) if hasattr(type(item), "__get__") else digests.of(item)
         )
         for kind in kinds
         if kind.__flags__ & _HEAP_TYPE
