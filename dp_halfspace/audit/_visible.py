@@ -46,7 +46,8 @@ def fingerprint(value: Any) -> bytes:
 def attributes(value: Any) -> dict[str, Any]:
     """Return everything in ``__dict__`` and in ``__slots__``, by name."""
     found: dict[str, Any] = {}
-    for name, slot in _slots(type(value)):
+    kind: type = type(value)
+    for name, slot in _slots(kind):
         with suppress(AttributeError):  # the slot is not set
             found[name] = slot.__get__(value)
     with suppress(AttributeError):  # a type without `__dict__`
