@@ -6949,6 +6949,12 @@ MUTANTS = [
         ),
         (
             "centring_of",
+            "max(trace - values.sum(), hidden)",
+            "max(trace - values.sum(), 0.0)",
+            "test_hidden_directions_are_stretched_as_far_as_noise_allows",
+        ),
+        (
+            "centring_of",
             "deviation / math.sqrt(2.0) / c / total",
             "deviation / c / total",
             "test_the_error_of_a_mean_is_that_of_its_noise",

@@ -215,7 +215,10 @@ def centring_of(
     trace = max(float(noisy.sum()), 1.0)
     values = np.sqrt(np.maximum(np.maximum(noisy, 0.0) ** 2 - edge**2, 0.0))
     resolved = values
-    values = values + max((trace - values.sum()) / n_columns, 0.0)
+    # What noise may hide of the trace counts as its deviation at least. Otherwise it can leave next
+    # to nothing for directions that it hides, which would then be stretched beyond all bounds.
+    hidden = deviation * math.sqrt(n_columns)
+    values = values + max(trace - values.sum(), hidden) / n_columns
     floor = _TRACE_FLOOR * trace / n_columns
     while (values / (values + floor)).sum() > n_directions:
         floor *= 1.1

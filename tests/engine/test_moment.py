@@ -80,3 +80,15 @@ def test_a_total_that_noise_hides_is_at_least_that_noise():
         centring, total = centring_of(packed(moment), math.nan, noise, constant=1.0)
         assert total >= noise.sigma
         assert np.isfinite(centring.to_final).all()
+
+
+def test_hidden_directions_are_stretched_as_far_as_noise_allows():
+    """Noise can take all of the trace for the direction that it shows, or make it negative."""
+    size, n = 30, 1000.0
+    noise = moment_noise(1000, size + 1, 1000, Budget.gaussian(0.1), is_single=False)
+    deviation = LENGTHENED**2 * noise.sigma
+    edge, allowed = deviation * math.sqrt(2.0 * size), math.sqrt(n * math.sqrt(size) / deviation)
+    for first, others in ((1.1 * edge, -0.05 * edge), (0.0, -0.5 * edge)):
+        moment = np.diag([first, *[others] * (size - 1), n * CONSTANT**2])
+        centring, _ = centring_of(packed(moment / LENGTHENED**2), n, noise, constant=1.0)
+        assert 0.5 * allowed < centring.factors.max() <= allowed
