@@ -163,8 +163,9 @@ OUTPUT = OutputPerturbationClassifier(
     epsilon=4.0, data_norm=1.0, classes=[0, 1], loss="huber_hinge", alpha=3.0
 )
 MAPPED = clone(OUTPUT).set_params(epsilon=200.0, preconditioner=True)
+# Slopes of the logistic loss are far from their largest values, for rows of any labels.
 OBJECTIVE = ObjectivePerturbationClassifier(
-    epsilon=20.0, data_norm=1.0, classes=[0, 1], preconditioner=False
+    epsilon=20.0, data_norm=1.0, classes=[0, 1], loss="huber_hinge", preconditioner=False
 )
 PURE_OUTPUT = clone(OUTPUT).set_params(delta=0.0)
 # So few rows have no moment, and are brought to norm one.
@@ -312,7 +313,7 @@ TOO_LITTLE = [
     (GaussianNoise, PHASES, 8),
     pytest.param(RandomizedResponse, RESPONSES, 60, marks=pytest.mark.slow),
     (DiscreteLaplaceNoise, PrivateScaler(epsilon=5.0, delta=0.0), 2),
-    pytest.param(GaussianLinearTerm, OBJECTIVE, 25, marks=pytest.mark.slow),
+    pytest.param(GaussianLinearTerm, OBJECTIVE, 60, marks=pytest.mark.slow),
     (GaussianNoise, scored("confusion_matrix", 1e-6), 25),
     (GaussianNoise, LABELS, 8),
     (GaussianNoise, PrivateScaler(epsilon=5.0), 2),
@@ -876,7 +877,7 @@ def test_a_thousand_replays_of_right_code_find_nothing():
 def test_a_hundred_replays_of_half_the_noise_all_see_it(monkeypatch):
     pair = flipped()
     half_the_noise(monkeypatch, GaussianNoise)
-    assert all(replay(OUTPUT, *pair, n_histories=30).findings for _ in range(100))
+    assert all(replay(OUTPUT, *pair, n_histories=50).findings for _ in range(100))
 
 
 @pytest.mark.parametrize(
