@@ -97,9 +97,9 @@ def plan_small_fit(
 
     The fit also sets these `attributes`. If `counts`, a part of the budget is spent on counting the
     errors of the chosen classifier; None does so with enough records, for classes of equal weight
-    and without a public model. The `widths` are the numbers of encoded columns of each
-    column of a table, without indicators of what is missing. Rows in chunks, sparse rows, rows of
-    people and rows with weights are left to the engine.
+    and without a public model. `widths` are the numbers of encoded columns of each column
+    of a table, without indicators of what is missing. Rows in chunks, sparse rows, rows of people
+    and rows with weights are left to the engine.
     """
     if facts.is_sparse or facts.is_chunked or facts.has_people or facts.has_weights:
         return None

@@ -163,7 +163,7 @@ OUTPUT = OutputPerturbationClassifier(
     epsilon=4.0, data_norm=1.0, classes=[0, 1], loss="huber_hinge", alpha=3.0
 )
 MAPPED = clone(OUTPUT).set_params(epsilon=200.0, preconditioner=True)
-# Slopes of the logistic loss are far from their largest values, for rows of any labels.
+# With the logistic loss the slopes of so few rows would stay far from their bound.
 OBJECTIVE = ObjectivePerturbationClassifier(
     epsilon=20.0, data_norm=1.0, classes=[0, 1], loss="huber_hinge", preconditioner=False
 )
