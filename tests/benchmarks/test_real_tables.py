@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from itertools import product
 
 import numpy as np
 import pandas as pd
@@ -54,6 +55,18 @@ def test_means_and_wins_of_tables_that_both_have():
     assert rows[titles["opacus"]][3] == "-/0/- of 1"
     assert "later" not in real_tables.summary(results)
     assert "`pima`\\* opacus .750/.700" in real_tables.losses(results)  # chose no constant
+
+
+def test_with_the_guarantee_of_opacus_every_mean_is_ahead_of_it():
+    found = cells.read(real_tables.OUT)
+    for names in real_tables._groups(found).values():
+        for measure, epsilon in product(real_tables.MEASURES, ("0.3", "1", "3")):
+            figures = real_tables.figures(found, measure, epsilon, "validation")
+            ours, theirs = (
+                np.mean([figures[name][method] for name in names])
+                for method in ("table_alike", "opacus")
+            )
+            assert real_tables.MEASURES[measure] * (ours - theirs) > 0.0, (measure, epsilon)
 
 
 def test_scores_that_are_no_probabilities_have_no_log_loss():
