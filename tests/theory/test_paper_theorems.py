@@ -41,6 +41,7 @@ from dp_halfspace.theory import (
     tilted_risk_bound,
 )
 from tests.theory.risk_problems import hinges, mean_step
+from tests.theory.test_printed_numbers import c_of
 
 MANY = [pytest.param(40, id="few"), pytest.param(1000, id="many", marks=pytest.mark.slow)]
 
@@ -363,7 +364,7 @@ def test_where_a_bound_says_something(bound, enough):
 
 def _output_mu(epsilon: float, delta: float) -> float:
     """Return mu of equation 5 of Lowy and Razaviyayn (2021)."""
-    c = math.sqrt(math.log(2.0 / (math.sqrt(16.0 * delta + 1.0) - 1.0)))
+    c = c_of(delta)
     return math.sqrt(2.0) * epsilon / (c + math.sqrt(c * c + epsilon))
 
 
@@ -373,9 +374,15 @@ def test_printed_noise_of_output_perturbation_is_enough_by_a_known_excess(epsilo
     assert 1.06 < gdp_mu(epsilon, delta) / _output_mu(epsilon, delta) < 1.48
 
 
-def test_two_printed_noises_spend_more_than_their_delta():
+def test_printed_noises_spend_more_than_their_delta():
     # Algorithm 7 of Lowy and Razaviyayn: twice the exponent of equation 5.
     assert gdp_delta(math.sqrt(2.0) * _output_mu(1.0, 1e-5), 1.0) == pytest.approx(7.4e-5, rel=0.01)
+    # Line 3 of their Algorithm 6, for two results at the accuracy of Theorem 5.3 on both sides of
+    # minimisers that are apart; the distance is to have the root of alpha.
+    change, alpha = 2.0 / 1000, 1.0 / 1000**2
+    apart, printed = change + 2.0 * math.sqrt(2.0 * alpha), change + 4.0 * alpha / 2.0
+    assert gdp_delta(apart / printed * _output_mu(1.0, 1e-6), 1.0) > 1000 * 1e-6
+    assert gdp_delta(_output_mu(1.0, 1e-6), 1.0) <= 1e-6
     # Lemma 2 of Wang et al. (2021), without a condition on epsilon.
     for epsilon, enough in {1.0: True, 8.0: True, 9.0: False, 20.0: False}.items():
         mu = epsilon / math.sqrt(2.0 * math.log(1.25 / 1e-5))

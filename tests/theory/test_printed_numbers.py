@@ -13,6 +13,7 @@ from dp_halfspace.privacy import delta as delta_of
 from dp_halfspace.theory import (
     convex_excess_risk,
     fourier_distortion,
+    katyusha_iterations,
     label_risk_bound,
     last_iterate_risk_bound,
     margin_bound,
@@ -29,9 +30,11 @@ from dp_halfspace.theory import (
     random_stopping_risk_bound,
     ranking_risk_bound,
     selected_margin_risk_bound,
+    sgd_iterations,
     strongly_convex_excess_risk,
     tilted_risk_bound,
 )
+from dp_halfspace.theory.bounds import published_rate
 from tests.theory.risk_problems import draw_noise
 
 BUDGET = (4.0, 1e-5)
@@ -235,3 +238,42 @@ def test_an_optimiser_with_a_gap_costs_what_is_charged():
     for name, bad in (("margin", 0.0), ("hinge_loss", -0.1)):
         with pytest.raises(ValueError, match=name):
             selected_margin_risk_bound(n, d, *BUDGET, **{"margin": 0.3, name: bad})
+
+
+def c_of(delta):
+    """Return the constant c of Lowy and Razaviyayn (2021)."""
+    return root(log(2 / (root(16 * delta + 1) - 1)))
+
+
+def test_steps_of_corollary_3_1_b_do_not_reach_its_accuracy():
+    """Those of `sgd_iterations` do. Excesses are in units of L^2 / mu, at most 2 / (T + 1)."""
+    n, d, epsilon, delta = 20, 1, 1000.0, 0.1
+    noise = published_rate(n, d, epsilon, delta) * n
+    c = c_of(delta)
+    assert noise == pytest.approx(root(d) * (c + root(c**2 + epsilon)) / epsilon)
+    accuracy = min(1 / n, noise) / n
+    printed = 2 * n * max(n, epsilon / (root(d) * (2 * c + root(epsilon))))
+    assert 2 / (printed + 1) > accuracy >= 2 / (sgd_iterations(n, d, epsilon, delta) + 1)
+    # Corollary 4.1 b has the same accuracy and 2 max(n^2, n epsilon / (sqrt(d) (2 c + ...))).
+    assert printed == 2 * max(n**2, n * epsilon / (root(d) * (2 * c + root(epsilon))))
+    # Without a delta the number that follows is the printed one.
+    assert sgd_iterations(n, d, epsilon, 0.0) == 2 * n * max(n, epsilon / d)
+
+
+def test_printed_numbers_of_steps():
+    """Corollaries 3.1 a and 3.2 for numbers that are easy to compute."""
+    assert sgd_iterations(1000, 20, 1.0, 0.0) == 2 * 1000**2
+    assert sgd_iterations(10, 1, 50.0, 0.0) == 2 * 10 * 50
+    # kappa = 100, alpha = L^2 / (mu n^2) min(kappa (d / epsilon)^2, 1) = 1 / (.01 10^4) = .01.
+    own = {"lipschitz": 1.0, "strong_convexity": 0.01, "smoothness": 1.0, "radius": 1.0}
+    steps = katyusha_iterations(100, 10, 1.0, 0.0, **own)
+    assert steps == math.ceil((100 + 100) * log(1 / 0.01))
+    # With hardly any noise alpha is smaller by kappa (d / epsilon)^2 = .01.
+    steps = katyusha_iterations(100, 1, 100.0, 0.0, **own)
+    assert steps == math.ceil(200 * log(1 / 1e-4))
+    # With a delta, sqrt(d) (c + sqrt(c^2 + epsilon)) / epsilon stands for d / epsilon.
+    delta, epsilon = 1e-6, 1000.0
+    noise = (c_of(delta) + root(c_of(delta) ** 2 + epsilon)) / epsilon
+    assert 0.03 < noise < 0.04  # so 100 noise^2 is less than one
+    steps = katyusha_iterations(100, 1, epsilon, delta, **own)
+    assert steps == math.ceil(200 * log(1 / (0.01 * 100 * noise**2)))

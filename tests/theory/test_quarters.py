@@ -36,7 +36,7 @@ ELSEWHERE = {
     "objective_risk_bound": "test_paper_theorems::test_a_quarter_of_the_bound_of_objective_pert",
     "optimal_regularization": "test_bounds::test_regularization_minimises_the_bound",
     "population_risk_bound": "test_population_bound::test_linear_losses_meet_the_smooth_bound",
-    "sgd_iterations": "test_paper_errors::test_printed_numbers_of_steps",
+    "sgd_iterations": "test_printed_numbers::test_printed_numbers_of_steps",
     "strongly_convex_excess_risk": "test_bounds::test_strongly_convex_bound_is_met_and_half_of_it",
 }
 HERE = [
