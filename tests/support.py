@@ -1,8 +1,10 @@
 """What many tests share: quiet fits, a ledger, planted noise, the constant column."""
 
 import re
+import sys
 import warnings
 from collections import Counter
+from contextlib import contextmanager
 
 import numpy as np
 import pytest
@@ -15,6 +17,22 @@ from tests.instances import ESTIMATORS, instances, label
 from tests.releases import record_releases
 
 every_estimator = pytest.mark.parametrize("estimator", instances(), ids=label)
+
+
+@contextmanager
+def imported_anew(*packages):
+    """Import packages as in a new process, which remembers nothing, without starting one."""
+
+    def taken():
+        names = [name for name in sys.modules if name.partition(".")[0] in packages]
+        return {name: sys.modules.pop(name) for name in names}
+
+    held = taken()
+    try:
+        yield
+    finally:
+        taken()
+        sys.modules.update(held)
 
 
 # What a fit may leave in a model.

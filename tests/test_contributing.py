@@ -1,12 +1,12 @@
 """A toy loss, estimator, metric and constant, by the steps that docs/contributing.md lists."""
 
 import shutil
-import subprocess
-import sys
+import warnings
 from pathlib import Path
 
 import dp_halfspace
 from dp_halfspace.estimators._outlook import Outlook
+from tests.support import imported_anew
 
 ROOT = Path(dp_halfspace.__file__).parent
 
@@ -82,15 +82,12 @@ def edit(path, old, new):
     path.write_text(text.replace(old, new))
 
 
-def run(package, codes):
-    """Run the code of all additions in one process, as every new one loads NumPy again."""
-    out = subprocess.run(
-        [sys.executable, "-W", "error", "-c", DATA + "".join(codes)],
-        cwd=package.parent, env={"PYTHONPATH": str(package.parent)},
-        capture_output=True, text=True, check=False,
-    )  # fmt: skip
-    assert out.returncode == 0, out.stderr
-    return out.stdout
+def run(package, codes, monkeypatch):
+    """Run the code of all additions with the changed package in place of the installed one."""
+    monkeypatch.syspath_prepend(package.parent)
+    with imported_anew("dp_halfspace"), warnings.catch_warnings():
+        warnings.simplefilter("error")
+        exec(DATA + "".join(codes), {})
 
 
 def add_loss(package):
@@ -175,8 +172,11 @@ print("a constant")
 """
 
 
-def test_every_addition_takes_the_places_that_are_listed(tmp_path):
+def test_every_addition_takes_the_places_that_are_listed(tmp_path, monkeypatch, capsys):
     package = tmp_path / "dp_halfspace"
     shutil.copytree(ROOT, package, ignore=shutil.ignore_patterns("__pycache__"))
     codes = [add(package) for add in (add_loss, add_estimator, add_metric, add_constant)]
-    assert run(package, codes).splitlines() == ["a loss", "an estimator", "a metric", "a constant"]
+    run(package, codes, monkeypatch)
+    assert capsys.readouterr().out.splitlines() == [
+        "a loss", "an estimator", "a metric", "a constant",
+    ]  # fmt: skip

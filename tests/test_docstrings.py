@@ -10,7 +10,7 @@ import pytest
 
 import dp_halfspace
 
-validate = pytest.importorskip("numpydoc.validate").validate
+validation = pytest.importorskip("numpydoc.validate")
 
 # Layout, summaries, parameters that do not exist, and lists of See Also. Left out: sections that
 # the house does not require everywhere (examples, extended summaries, See Also, parameters of data
@@ -58,7 +58,7 @@ PUBLIC = public_objects()
 
 def wrong(path):
     """Return what numpydoc finds in a docstring, by the chosen checks."""
-    return [error for error in validate(path)["errors"] if error[0] in CODES]
+    return [error for error in validation.validate(path)["errors"] if error[0] in CODES]
 
 
 def test_public_objects_are_found():
@@ -66,5 +66,7 @@ def test_public_objects_are_found():
     assert len(PUBLIC) > 200
 
 
-def test_docstrings_are_as_numpydoc_wants_them():
+def test_docstrings_are_as_numpydoc_wants_them(monkeypatch):
+    """No comment in a file turns a check off, so none is looked for."""
+    monkeypatch.setattr(validation, "extract_ignore_validation_comments", lambda *_: {})
     assert {path: found for path in PUBLIC if (found := wrong(path))} == {}
