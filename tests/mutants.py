@@ -4579,7 +4579,7 @@ MUTANTS = [
             "PrivateSearchCV._run_search",
             "permit.choose(scores, plan.choice)",
             "int(scores.argmax()) + 0 * permit.choose(scores, plan.choice)",
-            "test_the_choice_has_the_distribution_of_the_exponential_mechanism",
+            "test_a_released_choice_among_the_exact_scores_decides",
         ),
         (
             "PrivateSearchCV._run_search",

@@ -1,10 +1,29 @@
-"""Fixtures of thresholds and conformal sets."""
+"""Fixtures of searches, thresholds and conformal sets."""
 
 from __future__ import annotations
 
 import pytest
 
 from dp_halfspace.data.people import People
+from dp_halfspace.model_selection import _search_plan as plan_module
+from dp_halfspace.model_selection import search as search_module
+
+_PLANS: dict[str, plan_module.SearchPlan] = {}
+
+
+@pytest.fixture
+def plans_are_made_once(monkeypatch):
+    """A plan is a function of public numbers; fits of all tests share one."""
+    honest = plan_module.plan_search
+
+    def planned(candidates, **params):
+        each = {id(candidate): candidate(1.0).to_json() for candidate in set(candidates)}
+        key = repr(([each[id(candidate)] for candidate in candidates], params))
+        if key not in _PLANS:
+            _PLANS[key] = honest(candidates, **params)
+        return _PLANS[key]
+
+    monkeypatch.setattr(search_module, "plan_search", planned)
 
 
 @pytest.fixture

@@ -16,6 +16,7 @@ from dp_halfspace.metrics._table import METRICS
 from dp_halfspace.privacy.interception import intercept_releases
 from tests.releases import assert_follows
 
+pytestmark = pytest.mark.usefixtures("plans_are_made_once")
 N = 400
 RNG = np.random.default_rng(0)
 FIRST, SECOND = (RNG.normal(size=(N, 2)) for _ in range(2))

@@ -23,6 +23,7 @@ from dp_halfspace.model_selection import _search_runs as candidates
 from tests.conftest import separated
 from tests.support import Book
 
+pytestmark = pytest.mark.usefixtures("plans_are_made_once")
 X, Y = separated(300, 3, 2)
 PUBLIC = {"classes": [0, 1], "data_norm": 1.0}
 MODEL = AdaptiveMarginClassifier(**PUBLIC)
@@ -75,7 +76,7 @@ def extreme_change(scoring):
 
 @pytest.mark.parametrize("scoring", candidates.SCORINGS)
 def test_no_record_moves_a_score_by_more_than_one(scoring):
-    assert max(largest_change(scoring, 2, n) for n in (1, 2, 7)) <= 1.0
+    assert max(largest_change(scoring, 2, n) for n in (1, 2, 5)) <= 1.0
     if scoring != "roc_auc":
         assert largest_change(scoring, 3, 3) <= 1.0
 
@@ -112,7 +113,8 @@ def test_scores_rank_as_those_of_scikit_learn():
 @pytest.mark.sampled(1)
 @pytest.mark.parametrize("scoring", ["roc_auc", "balanced_accuracy", RobustAccuracy(0.1)])
 def test_a_search_pays_the_same_for_every_score_and_says_which(scoring):
-    grid, model = {"adversary_radius": [0.0, 0.1]}, OutputPerturbationClassifier(**PUBLIC)
+    grid = {"adversary_radius": [0.0, 0.1]}
+    model = OutputPerturbationClassifier(preconditioner=False, **PUBLIC)
     search = PrivateSearchCV(model, grid, epsilon=20.0, scoring=scoring).fit(X, Y)
     plain = PrivateSearchCV(model, grid, epsilon=20.0).plan(X, Y)
     assert search.privacy_.events == plain.events

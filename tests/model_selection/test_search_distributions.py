@@ -33,7 +33,7 @@ from dp_halfspace.privacy import (
 from dp_halfspace.privacy.interception import intercept_releases
 from dp_halfspace.privacy.mechanisms import authorise
 from dp_halfspace.privacy.random_stopping import RunCountDistribution
-from dp_halfspace.privacy.randomness import OS_RANDOMNESS, SeededBytes, noise_kind, noise_source
+from dp_halfspace.privacy.randomness import SeededBytes, noise_kind, noise_source
 from dp_halfspace.privacy.record import PrivacyRecord
 from tests.privacy.oracles import slope
 from tests.releases import record_releases
@@ -123,17 +123,8 @@ def search(**params):
 
 
 @pytest.fixture(autouse=True)
-def plans_are_made_once(monkeypatch):
-    """A plan is a function of public numbers; hundreds of fits share one."""
-    found, honest = {}, plan_module.plan_search
-
-    def planned(candidates, **params):
-        key = repr(([record(1.0).events for record in candidates], params))
-        if key not in found:
-            found[key] = honest(candidates, **params)
-        return found[key]
-
-    monkeypatch.setattr(search_module, "plan_search", planned)
+def no_run_was_seen(plans_are_made_once):
+    """Hundreds of fits share a plan, and each test begins to count runs."""
     RUNS.clear()
 
 
@@ -321,8 +312,27 @@ def assert_distribution_of_exponential(draws=200, **params):
         assert found > FALSE_ALARM
 
 
+@pytest.mark.slow
 def test_the_choice_has_the_distribution_of_the_exponential_mechanism():
     assert_distribution_of_exponential()
+
+
+@pytest.mark.parametrize("first", [0, 1])
+def test_a_released_choice_among_the_exact_scores_decides(first):
+    """Its distribution is that of the mechanism, which has tests of its own."""
+    for best in range(len(GRID)):
+        seen = []
+
+        def answer(value, mechanism, source, best=best, seen=seen):
+            seen.append((value.tolist(), mechanism))
+            return np.array([float(best)])
+
+        RUNS.clear()
+        with intercept_releases(answer):
+            fitted = search(**SHARP).fit(*records(first))
+        assert seen == [(scores(first).tolist(), plan_of(search(**SHARP)).choice)]
+        assert len(RUNS) == len(GRID)
+        assert fitted.best_estimator_ is RUNS[best]
 
 
 class Always:
@@ -483,11 +493,19 @@ def test_a_search_uses_up_what_it_was_permitted(monkeypatch, params):
             permit.consume(event)
 
 
+@pytest.fixture
+def wrong_plans(monkeypatch):
+    """Plans that no other test may share."""
+    monkeypatch.setattr(search_module, "plan_search", plan_module.plan_search)
+
+
+@pytest.mark.usefixtures("wrong_plans")
 def test_that_test_sees_the_cheapest_run_charged(monkeypatch):
     monkeypatch.setattr(plan_module, "max", min, raising=False)
     caught(assert_charge_covers_the_runs, **LOUD)
 
 
+@pytest.mark.usefixtures("wrong_plans")
 def test_that_test_sees_scores_that_are_not_charged(monkeypatch):
     monkeypatch.setattr(
         plan_module,
@@ -499,23 +517,18 @@ def test_that_test_sees_scores_that_are_not_charged(monkeypatch):
 
 @pytest.mark.parametrize("kind", ["pure", "gaussian"])
 def test_scores_are_perturbed_by_what_was_charged(kind):
-    """The noise of one score: its scale from the mechanism that the plan accounts for."""
+    """The scale of the noise of one score is that of the mechanism that the plan accounts for."""
     delta = 0.0 if kind == "pure" else 1e-3
     plan = plan_of(search(**{**LOUD, "delta": delta}))
     if kind == "gaussian":
+        assert isinstance(plan.choice, mechanisms.GaussianNoise)
         assert plan.choice.sigma >= plan.choice.sensitivity / plan.choice.mu * (1 - 1e-12)
     else:
+        assert isinstance(plan.choice, mechanisms.L2LaplaceNoise)
+        assert plan.choice.scale >= plan.choice.sensitivity / plan.choice.epsilon
         each = plan.epsilon + plan.choice.epsilon
         assert (2.0 + plan.distribution.eta) * each <= 4.0
         assert (2.0 + plan.distribution.eta) * each >= 4.0 * (1 - 1e-5)
-    source = OS_RANDOMNESS if kind == "pure" else SeededBytes(1, "test")
-    drawn = [float(plan.choice.perturb(np.array([7.0]), source)[0]) - 7.0 for _ in range(1500)]
-    distribution = (
-        stats.laplace(scale=plan.choice.sensitivity / plan.choice.epsilon)
-        if kind == "pure"
-        else stats.norm(scale=1 / plan.choice.mu)
-    )
-    assert stats.kstest(drawn, distribution.cdf).pvalue > FALSE_ALARM
 
 
 # -- the sum of the scores ------------------------------------------------------------------------

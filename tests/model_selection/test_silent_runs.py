@@ -29,8 +29,9 @@ from dp_halfspace.model_selection import _search_runs as candidates
 from dp_halfspace.privacy.random_stopping import RunCountDistribution
 from tests.conftest import separated
 
+pytestmark = pytest.mark.usefixtures("plans_are_made_once")
 X, Y = separated(120, 3, 2)
-MODEL = OutputPerturbationClassifier(classes=[0, 1], data_norm=1.0)
+MODEL = OutputPerturbationClassifier(classes=[0, 1], data_norm=1.0, preconditioner=False)
 TALKER = logging.getLogger("tests.talker")
 
 
@@ -229,11 +230,12 @@ def test_the_interpreter_says_whose_the_filters_are(each, monkeypatch):
 def test_searches_in_threads_leave_the_filters_as_they_were(selection):
     """Otherwise a later warning, such as the one of a seed, would be lost."""
     model = search(MODEL, selection=selection, grid={"alpha": [0.1, 1.0]})
+    model.plan(X, Y)
     with warnings.catch_warnings():
         warnings.simplefilter("always")
         filters = list(warnings.filters)
         with ThreadPool(4) as pool:
-            pool.map(lambda _: clone(model).fit(X, Y), range(8))
+            pool.map(lambda _: clone(model).fit(X, Y), range(6))
         assert warnings.filters == filters
 
 
