@@ -1342,7 +1342,7 @@ MUTANTS = [
             "_choose_direction",
             "permit.choose(np.concatenate(costs), choice, is_cost=True)",
             "int(np.concatenate(costs).argmin())",
-            "test_distribution_is_the_definition",
+            "test_every_direction_is_chosen_by_the_mechanism_from_the_exact_costs",
         ),
     ),
     *of(

@@ -1,17 +1,16 @@
 """The search is the exponential mechanism over its stream, by enumeration."""
 
 import math
-from collections import Counter
 from contextlib import nullcontext
 
 import numpy as np
 import pytest
-from scipy.stats import chisquare
+from scipy.special import softmax
 
 from dp_halfspace.papers import halfspace_search as direction_search
 from dp_halfspace.papers.halfspace_search import plan_directions
 from dp_halfspace.papers.staged_search import default_stages
-from dp_halfspace.privacy.randomness import SeededBytes
+from dp_halfspace.privacy.interception import intercept_releases
 from dp_halfspace.rows import directions as margin_counts
 from dp_halfspace.rows.directions import DirectionStream, unit_length
 from dp_halfspace.rows.rows import normalised_rows
@@ -30,13 +29,12 @@ def problem():
 
 @pytest.fixture(autouse=True)
 def _one_thread_already(monkeypatch):
-    """Thousands of tiny searches: holding the threads would take most of the time."""
+    """Many tiny searches: holding the threads would take most of the time."""
     monkeypatch.setattr(direction_search, "single_blas_thread", nullcontext)
 
 
-def search(plan, problem, source=None):
-    permit = permit_for(*plan.events, source=source)
-    return plan.run(*problem, np.ones(2), permit)[0]
+def search(plan, problem):
+    return plan.run(*problem, np.ones(2), permit_for(*plan.events))[0]
 
 
 def small_plan(**params):
@@ -44,8 +42,8 @@ def small_plan(**params):
     return plan_directions(3, **{**given, **params})
 
 
-def distribution(plan, problem):
-    """Every candidate with its probability, by the definition of the mechanism."""
+def definition(plan, problem):
+    """Every candidate with its cost, by the definition of the utilities."""
     rows, codes = problem
     stream = DirectionStream(3, plan.n_directions, (*SEED, 0), constant=0.5)
     blocks = np.hstack([stream.block(b) for b in range(stream.n_blocks)]).astype(float)
@@ -58,36 +56,39 @@ def distribution(plan, problem):
         lengths = (4094.0 - math.sqrt(3) / 2) * np.sqrt((blocks**2).sum(axis=0))
         signed = np.where(positive, found, -found) / lengths
         costs = [(sense * signed < plan.margin / 10).sum(axis=0) for sense in (1, -1)]
-    weights = np.exp(-EPSILON * np.concatenate(costs) / 2)
-    return unit_length(np.hstack([blocks, -blocks])).T, weights / weights.sum()
+    return unit_length(np.hstack([blocks, -blocks])).T, np.concatenate(costs)
 
 
-def assert_distribution(plan, problem, draws):
-    candidates, expected = distribution(plan, problem)
-    source = SeededBytes(0, "test")
-    number = {tuple(np.round(w, 9)): i for i, w in enumerate(candidates)}
-    seen = Counter(number[tuple(np.round(search(plan, problem, source), 9))] for _ in range(draws))
-    observed = [seen[i] for i in range(len(expected))]
-    assert chisquare(observed, draws * expected).pvalue > 1e-4
+def assert_chosen_by_definition(plan, problem):
+    """Each candidate is what its number stands for, and is chosen from the exact costs."""
+    candidates, costs = definition(plan, problem)
+    for number, expected in enumerate(candidates):
+
+        def answer(value, mechanism, source, number=number):
+            assert mechanism == plan.choice
+            np.testing.assert_array_equal(value, costs)
+            return np.array([float(number)])
+
+        with intercept_releases(answer):
+            np.testing.assert_allclose(search(plan, problem), expected, atol=1e-9)
 
 
 @pytest.mark.parametrize("params", [{}, {"margin": 1.0}])
-def test_distribution_is_the_definition(params, problem):
-    assert_distribution(small_plan(**params), problem, 400)
+def test_every_direction_is_chosen_by_the_mechanism_from_the_exact_costs(params, problem):
+    """Tests of the mechanism say with which probability."""
+    assert_chosen_by_definition(small_plan(**params), problem)
 
 
-@pytest.mark.slow
-def test_distribution_test_sees_the_whole_of_a_margin_where_a_tenth_is_asked_for(
+def test_definition_test_sees_the_whole_of_a_margin_where_a_tenth_is_asked_for(
     problem, monkeypatch
 ):
     """Planted: another utility, as private as the published one."""
     monkeypatch.setattr(margin_counts, "_SHARE", 1.0)
     with pytest.raises(AssertionError):
-        assert_distribution(small_plan(margin=1.0), problem, 600)
+        assert_chosen_by_definition(small_plan(margin=1.0), problem)
 
 
-@pytest.mark.slow
-def test_distribution_test_sees_errors_counted_on_half_the_records(problem, monkeypatch):
+def test_definition_test_sees_errors_counted_on_half_the_records(problem, monkeypatch):
     """Planted: every second record of a class has no negative score."""
     honest = margin_counts.counts_below
 
@@ -96,7 +97,7 @@ def test_distribution_test_sees_errors_counted_on_half_the_records(problem, monk
 
     monkeypatch.setattr(margin_counts, "counts_below", some)
     with pytest.raises(AssertionError):
-        assert_distribution(small_plan(), problem, 600)
+        assert_chosen_by_definition(small_plan(), problem)
 
 
 def test_neighbours_are_within_epsilon_and_nearly_attain_it():
@@ -104,7 +105,8 @@ def test_neighbours_are_within_epsilon_and_nearly_attain_it():
     flipped = codes.copy()
     flipped[0] = 0
     rows = normalised_rows(np.tile([[0.6, 0.8]], (40, 1)), 1.0, 0.5)
-    one, other = (distribution(small_plan(), (rows, labels))[1] for labels in (codes, flipped))
+    one, other = (definition(small_plan(), (rows, labels))[1] for labels in (codes, flipped))
+    one, other = (softmax(-EPSILON * costs / 2) for costs in (one, other))
     assert 0.95 * EPSILON < np.abs(np.log(one / other)).max() <= EPSILON * (1 + 1e-9)
 
 

@@ -1,19 +1,18 @@
 """The search over candidates: the exponential mechanism against its definition by enumeration."""
 
+import itertools
 import math
 
 import numpy as np
 import pytest
-from scipy import stats
 
 from dp_halfspace.papers import staged_search as module
 from dp_halfspace.papers.staged_search import candidate_block, plan_search, run_search
 from dp_halfspace.privacy import accounting
 from dp_halfspace.privacy.budget import Budget
-from dp_halfspace.privacy.mechanisms import ExponentialChoice
+from dp_halfspace.privacy.interception import intercept_releases
 from tests.permits import permit_for
 
-FALSE_ALARM = 1e-12  # of the limit: small cells make it 1e-8
 EPSILON = 2.0
 # Losses of five candidates on two neighbouring data sets: each differs by one at most.
 LOSSES = np.array([0.0, 1.0, 2.0, 2.0, 5.0]), np.array([1.0, 0.0, 2.0, 1.0, 4.0])
@@ -35,60 +34,45 @@ def number_of(vector):
     return int(np.flatnonzero((drawn == vector).all(axis=1))[0])
 
 
-def definition(losses, epsilon=EPSILON):
-    """Probability of each candidate, by enumeration."""
-    weights = np.exp(-epsilon * losses / 2.0)
-    return weights / weights.sum()
+def answered(plan, losses, choices):
+    """Run a search whose choices are given; return what they were made from, and the result."""
+    seen, given = [], iter(choices)
+
+    def answer(value, mechanism, source):
+        assert mechanism == plan.mechanism
+        seen.append(value.tolist())
+        return np.array([float(next(given))])
+
+    with intercept_releases(answer):
+        return seen, searched(plan, losses)
 
 
-def observed(losses, draws=1500):
-    plan = planned()
-    chosen = [number_of(searched(plan, lambda drawn: losses)) for _ in range(draws)]
-    return np.bincount(chosen, minlength=5)
-
-
-@pytest.mark.sampled(1)
 @pytest.mark.parametrize("losses", LOSSES)
-def test_choice_follows_the_definition(losses):
-    counts = observed(losses)
-    assert stats.chisquare(counts, definition(losses) * counts.sum()).pvalue > FALSE_ALARM
-
-
-@pytest.mark.slow
-def test_enumeration_sees_a_dropped_factor_two(monkeypatch):
-    """Planted: exp(epsilon u) where exp(epsilon u / 2) is meant."""
-    honest = ExponentialChoice.perturb
-    monkeypatch.setattr(
-        ExponentialChoice, "perturb", lambda self, value, source: honest(self, 2 * value, source)
-    )
-    counts = observed(LOSSES[0])
-    assert stats.chisquare(counts, definition(LOSSES[0]) * counts.sum()).pvalue < FALSE_ALARM
+def test_a_candidate_is_chosen_by_the_mechanism_from_the_exact_losses(losses):
+    """Tests of the mechanism say with which probability."""
+    for k in range(5):
+        seen, found = answered(planned(), lambda drawn: losses, [k])
+        assert seen == [(-losses).tolist()]
+        assert number_of(found) == k
 
 
 def test_two_stages_by_enumeration():
-    """Second stage: each centre has losses of its own; the joint distribution is the product."""
+    """Second stage: the losses are those of candidates round the one that was chosen."""
     plan = planned(2, epsilon=2 * EPSILON)
+    assert [event.epsilon for event in plan.events] == pytest.approx([EPSILON] * 2)
     first = candidate_block((0, 0, 0), 5, np.zeros(2), math.inf)
-    table = np.array([[3, 1, 0, 2, 4], [0, 0, 1, 5, 5]] + [[1, 1, 1, 0, 2]] * 3, dtype=float)
-    expected = definition(LOSSES[0])[:, None] * np.array([definition(row) for row in table])
-    assert expected.sum() == pytest.approx(1)
-    counts = np.zeros((5, 5))
-    for _ in range(800):
-        state = {}
+    table = np.array([[3, 1, 0, 2, 4], [0, 0, 1, 5, 5], [1, 1, 1, 0, 2], [2] * 5, [4] * 5])
+    for centre, last in itertools.product(range(5), repeat=2):
+        drawn = []
 
-        def losses(drawn, state=state):
-            if "centre" not in state and not np.array_equal(drawn, first):
-                state["centre"] = number_of(drawn[0])
-                state["drawn"] = drawn
-            return table[state["centre"]] if "centre" in state else LOSSES[0]
+        def losses(candidates, drawn=drawn):
+            drawn.append(candidates)
+            return LOSSES[0] if len(drawn) == 1 else table[number_of(candidates[0])]
 
-        found = searched(plan, losses)
-        last = int(np.flatnonzero((state["drawn"] == found).all(axis=1))[0])
-        counts[state["centre"], last] += 1
-    likely = expected * 800 >= 5
-    rest = max(counts[~likely].sum(), 0), expected[~likely].sum() * 800
-    result = stats.chisquare(np.r_[counts[likely], rest[0]], np.r_[expected[likely] * 800, rest[1]])
-    assert result.pvalue > FALSE_ALARM
+        seen, found = answered(plan, losses, [centre, last])
+        np.testing.assert_array_equal(drawn[0], first)
+        np.testing.assert_array_equal(found, drawn[1][last])
+        assert seen == [(-LOSSES[0]).tolist(), (-table[centre]).tolist()]
 
 
 def test_every_stage_draws_its_own_steps():
