@@ -49,7 +49,7 @@ def worst_ratio(radius, gap):
     """Change of the value over one record, in units of what is charged for it."""
     rng = np.random.default_rng(1)
     worst = 0.0
-    for X, y, other_X, other_y in neighbouring_pairs(rng, 60):
+    for X, y, other_X, other_y in neighbouring_pairs(rng, 24):
         values = [
             ball_minimum(objective(*data), radius, gap) for data in ((X, y), (other_X, other_y))
         ]

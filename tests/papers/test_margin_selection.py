@@ -65,7 +65,7 @@ def largest_change(n_classes, weights):
     """Of the error count of any released model, over neighbours."""
     rng = np.random.default_rng(0)
     worst = 0.0
-    for X, y, other_X, other_y in neighbouring_pairs(rng, 150, n_classes=n_classes):
+    for X, y, other_X, other_y in neighbouring_pairs(rng, 60, n_classes=n_classes):
         for _ in range(5):
             shape = (1 if n_classes == 2 else n_classes, X.shape[1])
             model = rng.standard_normal(shape)
@@ -244,7 +244,7 @@ def test_releases_are_those_that_were_charged(kind, solver):
 def test_releases_of_random_stopping_are_whole_runs():
     plan = plan_for("random_stopping")
     counts = set()
-    for _ in range(12):
+    for _ in range(5):
         permit = permit_for(plan)
         with record_releases() as releases:
             select(plan, permit)
@@ -289,13 +289,13 @@ def test_the_better_candidate_is_chosen(kind):
     rigged = replace(plan, candidates=(bad, good))
     table = TrainingData(np.ones((300, 1)), np.ones(300, int), np.arange(2), None)
     wins = 0
-    for _ in range(100):
+    for _ in range(40):
         fitted = rigged.run(table, permit_for(plan))
         is_good = fitted.attributes["margin_"] == good.margin
         assert fitted.coefficients.tolist() == [[1.0 if is_good else -1.0]]
         wins += is_good
-    # Random stopping misses a candidate with probability one tenth: 31 times with probability 1e-8.
-    assert wins == 100 if kind in FIXED else wins >= 70
+    # Random stopping misses a candidate with probability one tenth: 15 times with probability 1e-6.
+    assert wins == 40 if kind in FIXED else wins >= 26
 
 
 def test_each_candidate_is_scored_on_rows_of_its_own_projection():

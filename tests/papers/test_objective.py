@@ -215,7 +215,7 @@ def test_missing_zero_vertex_is_refused(make):
         plan_objective(Planted(risk, vertices=risk.vertices[1:]), 0.1, 1.0, 1e-6)
 
 
-def plane(total, sigma, reach, points=240):
+def plane(total, sigma, reach, points=130):
     far = (7 * sigma + reach) / total
     axis = np.linspace(-far, far, points)
     W = np.stack(np.meshgrid(axis, axis, indexing="ij"), axis=-1).reshape(-1, 2)
@@ -269,7 +269,7 @@ def worst_softmax_ratio(loss=LOGISTIC, shrink=1.0):
         case = records(loss, n=n, d=1, k=3)
         plan = plan_objective(case, 1.0, 2.0, 1e-2)
         sigma = plan.linear.sigma * shrink
-        V, cell = plane(plan.ridge * n, sigma, 2 * n, points=160)
+        V, cell = plane(plan.ridge * n, sigma, 2 * n)
         logs = []
         for a, label in ((x, y), (z, v)):
             data = np.array([[a], *([o] for o in others)]), np.r_[label, np.ones(n - 1, int)]
@@ -324,7 +324,7 @@ def worst_pure_pair_loss(loss, shrink=1.0):
         risk = pairs(loss, n=len(data[0][1]), d=1)
         plan = plan_objective(risk, ridge, epsilon, 0.0)
         scale = plan.linear.scale * shrink
-        W = np.linspace(-1, 1, 20_001) * (10 * scale + 4 * plan.linear.change) / plan.ridge
+        W = np.linspace(-1, 1, 6001) * (10 * scale + 4 * plan.linear.change) / plan.ridge
         datasets = [(X, y, None) for X, y in data]
 
         def log_laplace(b, scale=scale):
@@ -515,7 +515,7 @@ def test_what_earlier_releases_leave_may_be_nothing():
 
 def test_feasible_ridge_leaves_half_of_delta():
     earlier = (Gaussian(math.sqrt(0.2) * gdp_mu(1.0, 1e-7)),)
-    for risk in RISKS.values():
+    for risk in (RISKS["binary"], RISKS["stacked"], RISKS["pairs"]):
         ridge = feasible_ridge(risk, 1e-9, 1.0, 1e-7, earlier)
         plan = plan_objective(risk, ridge, 1.0, 1e-7, earlier=earlier)
         assert plan.ridge == ridge
@@ -589,6 +589,7 @@ def test_solution_is_certified(params):
     assert_certified(**params)
 
 
+@pytest.mark.sampled(2)
 @every_kind
 def test_certificate_test_sees_an_unconverged_solver(monkeypatch, params):
     """Planted: one gradient step."""
@@ -601,6 +602,7 @@ def test_certificate_test_sees_an_unconverged_solver(monkeypatch, params):
         assert_certified(**params)
 
 
+@pytest.mark.sampled(2)
 @every_kind
 def test_certificate_test_sees_a_linear_term_that_is_left_out(monkeypatch, params):
     """Planted: the minimiser of the objective without noise."""
@@ -624,7 +626,7 @@ def tolerances_used(monkeypatch, **params):
         return honest(objective, gamma, **rest)
 
     monkeypatch.setattr(risk_module, "certified_minimum", remember)
-    for _ in range(4):
+    for _ in range(2):
         used.add(solve(**params)[0].tolerance.target)
     return used
 
@@ -635,6 +637,7 @@ def test_tolerance_does_not_depend_on_the_draw(monkeypatch, params):
     assert len(tolerances_used(monkeypatch, **params)) == 1
 
 
+@pytest.mark.sampled(2)
 @every_kind
 def test_tolerance_test_sees_one_made_from_the_drawn_norm(monkeypatch, params):
     """Planted: the tolerance is relative to the norm of the drawn term."""

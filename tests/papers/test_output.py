@@ -137,7 +137,7 @@ CASES = {
 def worst_ratio(make, loss, k):
     """Largest distance of the queries of neighbours, over the planned sensitivity."""
     rng, worst = np.random.default_rng(2), 0.0
-    for X, y, other, flipped in neighbouring_pairs(rng, 80, n_classes=k):
+    for X, y, other, flipped in neighbouring_pairs(rng, 40, n_classes=k):
         sizes = {"n": X.shape[0], "d": X.shape[1], "norm": NORM}
         risk = make(loss, **sizes, **({} if make is pairs else {"k": k}))
         plan = plan_output(risk, 3.0, gaussian)

@@ -28,7 +28,7 @@ def problem(n=60, d=3, ridge=0.05):
     return F, F.value(best)
 
 
-@pytest.mark.parametrize("runs", [10, pytest.param(1000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("runs", [5, pytest.param(1000, marks=pytest.mark.slow)])
 def test_subgradients_stay_below_the_published_excess(runs):
     F, least = problem()
     steps = 200
@@ -53,7 +53,7 @@ def test_subgradients_average_the_points_at_which_they_are_taken():
 
 
 def test_katyusha_converges_linearly():
-    F, least = problem(ridge=0.01)
+    F, least = problem(n=20, ridge=0.01)
     gaps = [
         F.value(katyusha(F, np.zeros(F.size), n_epochs=epochs)) - least for epochs in (1, 4, 16)
     ]
@@ -71,7 +71,8 @@ def test_iterates_are_in_the_ball_of_the_minimisers():
 @pytest.mark.sampled(1)
 @pytest.mark.parametrize("name", STOCHASTIC)
 def test_the_certificate_is_the_same_for_them(name, monkeypatch):
-    X, y = make_halfspace(1500, 4, margin=0.2, random_state=0)
+    monkeypatch.setattr(stochastic, "_MOST_STOCHASTIC_STEPS", 1000)
+    X, y = make_halfspace(400, 4, margin=0.2, random_state=0)
     options = {"classes": [-1, 1], "data_norm": 1.0, "alpha": 0.05, "preconditioner": False}
     exact = []
     for optimizer in ("auto", name):
