@@ -11,7 +11,6 @@ from dp_halfspace import (
     AdaptiveMarginClassifier,
     OutputPerturbationClassifier,
     PrivacyLedger,
-    PrivateKernelClassifier,
     PureHalfspaceClassifier,
     PureNetworkClassifier,
 )
@@ -29,7 +28,7 @@ MEASURED = {
 @pytest.mark.parametrize("size", MEASURED, ids=["abalone", "winewhite", "compactiv"])
 def test_plans_meet_what_was_measured(size):
     *sizes, reference = size
-    plan = plan_accuracy(*sizes, reference=reference, n_repeats=5, random_state=0)
+    plan = plan_accuracy(*sizes, reference=reference, n_repeats=3, random_state=0)
     np.testing.assert_allclose(plan.accuracy, MEASURED[size], atol=0.025)
 
 
@@ -75,7 +74,7 @@ def test_many_rows_are_stood_for_by_less_noise(monkeypatch, delta, epsilon):
     """A few thousand rows with less noise say what many rows say, and take no longer."""
 
     def planned(n_samples):
-        size = {"n_repeats": 3, "random_state": 0}
+        size = {"n_repeats": 2, "random_state": 0}
         return plan_accuracy(n_samples, 5, 2, [epsilon], delta=delta, **size).accuracy[0]
 
     scaled = planned(9000)
@@ -84,11 +83,7 @@ def test_many_rows_are_stood_for_by_less_noise(monkeypatch, delta, epsilon):
     assert planned(9000) == pytest.approx(scaled, abs=0.04)
 
 
-@pytest.mark.parametrize(
-    "estimator",
-    [OutputPerturbationClassifier(data_norm=3.0), PrivateKernelClassifier(), None],
-    ids=str,
-)
+@pytest.mark.parametrize("estimator", [OutputPerturbationClassifier(data_norm=3.0), None], ids=str)
 def test_any_classifier_can_be_planned_and_no_ledger_is_charged(estimator):
     ledger = PrivacyLedger(epsilon=1e-6, delta=0.0)
     if estimator is not None:
@@ -109,7 +104,7 @@ def test_any_classifier_can_be_planned_and_no_ledger_is_charged(estimator):
     ],
 )
 def test_a_classifier_of_pure_dp_is_planned_as_one(estimator):
-    sizes = {"n_samples": 400, "n_features": 3, "n_classes": 2, "epsilons": [1.0], "n_repeats": 2}
+    sizes = {"n_samples": 400, "n_features": 3, "n_classes": 2, "epsilons": [20.0], "n_repeats": 2}
     plan = plan_accuracy(**sizes, estimator=estimator, random_state=0)
     assert plan.delta == 0.0
     assert plan == plan_accuracy(**sizes, estimator=estimator, delta=0.0, random_state=0)

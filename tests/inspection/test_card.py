@@ -198,7 +198,7 @@ def test_columns_that_are_not_used_are_named_and_noise_is_grey(tmp_path):
 @pytest.mark.parametrize(
     ("model", "words"),
     [
-        (LabelPrivateClassifier(classes=[0, 1]), "its features are not protected"),
+        (LabelPrivateClassifier(classes=[0, 1], n_fourier=20), "its features are not protected"),
         (AdaptiveMarginClassifier(classes=[0, 1], epsilon=np.inf), "the fit had no noise"),
         (PrivateKernelClassifier(kernel="rbf", classes=[0, 1], data_norm=1.0), "no public ranges"),
         (PrivateKernelClassifier(kernel="additive", classes=[0, 1]), "adds to the score of 1"),

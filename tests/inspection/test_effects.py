@@ -6,7 +6,7 @@ import pytest
 from sklearn.base import clone
 
 from dp_halfspace import AdaptiveMarginClassifier, PrivateKernelClassifier, PrivateTableClassifier
-from dp_halfspace.inspection import ColumnEffect, EffectsDisplay
+from dp_halfspace.inspection import ColumnEffect, EffectsDisplay, effect_displays
 from dp_halfspace.inspection.effect_displays import is_flag
 
 
@@ -67,7 +67,7 @@ def test_effects_of_a_table_add_up_and_are_drawn(n_classes):
 def test_axes_are_in_the_units_of_columns_and_zeros_and_ones_are_two_points():
     figures = pytest.importorskip("matplotlib.figure")
     rng = np.random.default_rng(3)
-    n = 20000
+    n = 6000
     columns = {
         "age": rng.normal(55, 12, n),
         "sex": rng.integers(0, 2, n),
@@ -76,7 +76,7 @@ def test_axes_are_in_the_units_of_columns_and_zeros_and_ones_are_two_points():
     }
     X = pd.DataFrame(columns)
     schema = {"age": "number", "sex": "number", "stated": [0, 1], "share": "number"}
-    model = PrivateTableClassifier(epsilon=3.0, schema=schema, classes=[False, True])
+    model = PrivateTableClassifier(epsilon=10.0, schema=schema, classes=[False, True])
     model.fit(X, X["age"] + 12 * X["sex"] > 61)
     display = EffectsDisplay.from_estimator(model)
     found = {column.name: column for column in display.columns}
@@ -98,8 +98,8 @@ def test_axes_are_in_the_units_of_columns_and_zeros_and_ones_are_two_points():
 
 def test_zeros_and_ones_in_an_array_are_two_points():
     rng = np.random.default_rng(3)
-    X = np.column_stack([rng.integers(0, 2, 20000), rng.random(20000)])
-    model = PrivateKernelClassifier(epsilon=3.0, classes=[False, True])
+    X = np.column_stack([rng.integers(0, 2, 6000), rng.random(6000)])
+    model = PrivateKernelClassifier(epsilon=10.0, classes=[False, True])
     model.fit(X, X[:, 0] + X[:, 1] > 1)
     first, second = EffectsDisplay.from_estimator(model).columns
     assert (first.labels, len(second.values)) == (("0", "1"), 101)
@@ -150,14 +150,15 @@ def additive_table(n=3000, epsilon=1.0, **parameters):
         "3": ["u", "v"],
     }
     model = PrivateTableClassifier(
-        epsilon=epsilon, features="additive", schema=schema, classes=[False, True], **parameters
-    )
+        **{"features": "additive", **parameters},
+        epsilon=epsilon, schema=schema, classes=[False, True],
+    )  # fmt: skip
     return model.fit(X, y), X, y
 
 
 def test_a_band_tells_noise_from_effects():
     hidden = []
-    for _ in range(3):
+    for _ in range(2):
         model, _, _ = additive_table()
         first, *others = EffectsDisplay.from_estimator(model).columns
         assert first.deviations.shape == first.effects.shape == (101, 1)
@@ -168,8 +169,10 @@ def test_a_band_tells_noise_from_effects():
 
 
 @pytest.mark.parametrize("n_classes", [2, 3])
-def test_a_band_is_that_of_repeated_noise(n_classes):
+def test_a_band_is_that_of_repeated_noise(n_classes, monkeypatch):
     """The effects of a model without effects, with the stated noise in its coefficients."""
+    # What all curves explain together takes most of the time of a display.
+    monkeypatch.setattr(effect_displays, "_explained", lambda *given: np.ones(1))
     X = np.random.default_rng(0).uniform(-1.0, 1.0, (3000, 2))
     how = {"classes": range(n_classes), "epsilon": 10.0}
     schema = {"0": [-1, 1], "1": "number"}
@@ -183,7 +186,7 @@ def test_a_band_is_that_of_repeated_noise(n_classes):
         inner.coef_axis_std_error_ *= 0.01
         display = EffectsDisplay.from_estimator(model)
         rng, found = np.random.default_rng(1), []
-        for _ in range(50):
+        for _ in range(30):
             noise = rng.standard_normal(inner.coef_.shape) * inner.coef_axis_std_error_
             if n_classes > 2:
                 # The noise of all classes has the sum zero.
@@ -229,8 +232,7 @@ def test_there_is_no_band_for_a_column_that_was_selected():
 
 
 def test_there_is_no_band_for_a_model_from_a_list_and_none_of_noise_without_noise():
-    model, X, y = additive_table(n=250, epsilon=0.5)
-    model.set_params(features="auto").fit(X, y)
+    model, _, _ = additive_table(n=250, epsilon=0.5, features="auto")
     assert model._is_selected
     display = EffectsDisplay.from_estimator(model)
     assert all(column.deviations is None for column in display.columns)
