@@ -142,7 +142,7 @@ def test_algorithm_3_is_published():
 
 
 def test_noise_has_the_published_distribution():
-    d, draws = 6, 4000
+    d, draws = 6, 2000
     pure = np.array([published_auc.Noise(0.5, False).draw(d) for _ in range(draws)])
     lengths = np.linalg.norm(pure, axis=1)
     assert lengths.mean() == pytest.approx(0.5 * d, rel=0.05)

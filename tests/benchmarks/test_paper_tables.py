@@ -8,7 +8,7 @@ from benchmarks.cells import read
 
 @pytest.fixture(scope="module")
 def rows():
-    return paper_tables.measure(5, 50)
+    return paper_tables.measure(2, 40)
 
 
 def test_every_line_has_the_order_of_its_table(rows):
