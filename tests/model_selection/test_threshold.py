@@ -154,25 +154,6 @@ def test_a_replay_of_neighbours_finds_nothing(target):
     assert max(release.ratio for release in result.releases) <= 1.0
 
 
-@pytest.mark.slow
-def test_planted_bugs_are_found_by_a_replay(monkeypatch):
-    """A count that costs nothing, and a choice at twice its budget."""
-    other, label = X[:300].copy(), Y[:300].copy()
-    other[0], label[0] = 9.0, 1
-    model = PrivateThresholdClassifier(FrozenEstimator(Rare()), epsilon=2.0)
-    pair = X[:300], Y[:300], other, label
-    with monkeypatch.context() as patch:
-        patch.setattr(prefit.crossing, "crossing_utilities", lambda e: 3.0 * crossing_utilities(e))
-        found = replay(model, *pair, n_histories=3, random_state=0).findings
-        assert any("times the sensitivity" in text for text in found)
-    with monkeypatch.context() as patch:
-        patch.setattr(
-            DiscreteLaplaceNoise, "perturb", lambda self, value, source: np.asarray(value) + 0.0
-        )
-        found = replay(model, *pair, n_histories=30, random_state=0).findings
-        assert any("noise is too small" in text for text in found)
-
-
 @pytest.mark.sampled(2)
 @every_target
 @pytest.mark.parametrize("kind", [Rare, RareChances])

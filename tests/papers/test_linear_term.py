@@ -6,7 +6,6 @@ import mpmath
 import numpy as np
 import pytest
 
-from dp_halfspace.papers import objective as module
 from dp_halfspace.papers.objective import GaussianLinearTerm, LaplaceLinearTerm
 from dp_halfspace.privacy import ObjectivePerturbation, Pure, noise_source
 from tests.permits import tail
@@ -41,18 +40,6 @@ def test_draws_have_the_claimed_distribution(term, shape):
     sample = draws(term, shape, 100)
     assert sample[0].shape == shape
     assert_distribution(term, sample)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("term", "name"), [(GAUSSIAN, "rounded_gaussian"), (LAPLACE, "l2_laplace")]
-)
-def test_distribution_test_sees_less_noise(monkeypatch, term, name):
-    """Planted: half the scale."""
-    honest = getattr(module, name)
-    monkeypatch.setattr(module, name, lambda value, s, **rest: honest(value, s / 2, **rest))
-    with pytest.raises(AssertionError):
-        assert_distribution(term, draws(term, (4, 5), 100))
 
 
 @pytest.mark.slow

@@ -154,25 +154,6 @@ def test_scores_have_their_noise(count):
     assert_scores_have_their_noise(margins, privacy.gdp_mu(2.0, 1e-5))
 
 
-@pytest.mark.parametrize("bug", ["variance", "average", "one score"])
-def test_score_noise_test_sees_the_published_slips(monkeypatch, bug):
-    """Planted: the variance used as standard deviation, the sensitivity of the mean, of one."""
-
-    class Cheat(GaussianNoise):
-        def __post_init__(self):
-            super().__post_init__()
-            wrong = {
-                "variance": self.sigma**2,
-                "average": self.sigma / 300,
-                "one score": 1 / self.mu,
-            }
-            object.__setattr__(self, "sigma", wrong[bug])
-
-    monkeypatch.setattr(MODULE, "GaussianNoise", Cheat)
-    with pytest.raises(AssertionError):
-        assert_scores_have_their_noise([0.1, 0.2], privacy.gdp_mu(2.0, 1e-5))
-
-
 def assert_budget_is_used(plan, epsilon, delta):
     spent = privacy.delta(plan.events, epsilon)
     assert delta * (1 - 1e-3) <= spent <= delta * (1 + 2.0**-38)
@@ -206,19 +187,6 @@ def test_random_stopping_uses_the_whole_budget_with_one_event(epsilon, delta, co
         run = math.hypot(training.mu, plan.choice.mu)
         assert event.mu * (1 - 1e-9) <= run <= event.mu
     assert event.mean_runs == plan.distribution.mean
-
-
-def test_budget_test_sees_runs_that_are_not_divided(monkeypatch):
-    """Planted: every candidate trains with what is there for all."""
-    honest = MODULE.plan_known_margin
-    monkeypatch.setattr(
-        MODULE,
-        "plan_known_margin",
-        lambda p, s, margin, each: honest(p, s, margin, Budget.gaussian(math.sqrt(2) * each.mu)),
-    )
-    for kind in FIXED:
-        with pytest.raises(AssertionError):
-            assert_budget_is_used(plan_for(kind), 2.0, 1e-5)
 
 
 @pytest.mark.parametrize("kind", FIXED)

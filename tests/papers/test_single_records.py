@@ -17,7 +17,6 @@ from dp_halfspace.privacy import (
     Repeated,
     SampledGaussian,
     delta,
-    mechanisms,
     noise_source,
 )
 from dp_halfspace.privacy.budget import Budget
@@ -229,14 +228,3 @@ def test_refusals(change, message):
 def test_too_many_records_are_refused():
     with pytest.raises(ValueError, match="more than 3000 records"):
         plan_of(3001, 2)
-
-
-def test_planted_a_draw_that_is_shown_is_seen(monkeypatch):
-    """The first record always: the exact value under the noise is that of one record."""
-    monkeypatch.setattr(mechanisms, "uniform_below", lambda n, source: 0)
-    value = np.zeros((4, 1))
-    value[0] = 100.0
-    drawn = SampledGaussianNoise(4, 2.0, 1.0).perturb(value, noise_source(None))
-    assert drawn[0] > 50.0
-    with pytest.raises(AssertionError):
-        test_drawn_rows_are_equally_likely_and_have_the_noise()

@@ -99,22 +99,6 @@ def test_noise_costs_what_the_bound_allows_and_half_of_it_fails(monkeypatch):
         assert measured > margin_risk_bound(12, 1, 1.0, 1e-6, 1.0, n_steps=400)
 
 
-@pytest.mark.slow
-@many_runs(20)
-def test_candidates_share_the_budget_and_an_unshared_bound_fails(runs):
-    n, d, n_steps = 1800, 90, 10_000
-    U, counts = np.eye(d), np.full(d, n // d)
-    margin = 1 / math.sqrt(d)
-    mu = margin_bound._training_mu(1.0, 1e-6, 4, 0.1)
-    rng = np.random.default_rng(7)
-    measured = mean_hinge(
-        train(U, counts, margin, mu, rng, n_steps=n_steps, runs=runs), U, counts, margin
-    )
-    shared = {"n_candidates": 4, "selection_epsilon": 0.1}
-    assert measured <= margin_risk_bound(n, d, 1.0, 1e-6, margin, n_steps=n_steps, **shared) < 1
-    assert measured > margin_risk_bound(n, d, 1.0, 1e-6, margin, n_steps=n_steps)
-
-
 def test_dimension_costs_its_root_and_one_dimension_fails():
     d, n, mu = 6, 90, gdp_mu(1.0, 1e-6)
     U, counts = np.eye(d), np.full(d, n // d)

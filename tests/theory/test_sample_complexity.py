@@ -5,7 +5,6 @@ import math
 import numpy as np
 import pytest
 from scipy.special import softmax
-from scipy.stats import binom
 
 from dp_halfspace.privacy import gdp_mu
 from dp_halfspace.theory import (
@@ -48,19 +47,6 @@ def test_necessary_is_below_sufficient(epsilon, margin, d):
         assert pure_error_lower_bound(n, d, epsilon, margin).error <= pure_risk_bound(
             n, d, epsilon, margin, beta=0.1
         )
-
-
-def test_error_bound_is_a_contradiction_of_privacy():
-    """Recompute the packing argument from the numbers that are returned."""
-    n, d, epsilon, margin, beta = 3000, 50, 0.1, 0.01, 0.1
-    case = pure_error_lower_bound(n, d, epsilon, margin, beta=beta)
-    inner = margin / math.sqrt(1 - margin**2)
-    log_count = pure_bounds._log_packing(case.dimension, inner, case.error / case.share)
-    # Some number of changed records m is not exceeded but with probability beta / 2, and
-    # (K - 1) (1 - 3 beta / 2) exp(-epsilon m) > beta.
-    m = binom.isf(beta / 2 * (1 + 1e-9), n, case.share)
-    assert math.exp(log_count - epsilon * m) * (1 - 1.5 * beta) > beta
-    assert binom.sf(m, n, case.share) <= beta / 2 * (1 + 1e-9)
 
 
 def test_gaussian_complexity_inverts_its_bound():

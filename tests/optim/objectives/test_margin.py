@@ -14,7 +14,7 @@ from dp_halfspace.optim.objectives import (
     total,
 )
 from dp_halfspace.rows.rows import Rows
-from tests.optim.cases import LOSSES, logical_rows, loss_id, naive_gradient
+from tests.optim.cases import LOSSES, logical_rows, loss_id
 
 RNG = np.random.default_rng(0)
 N, D = 60, 4
@@ -64,14 +64,6 @@ def test_value_is_the_formula(loss, tilt, adversary):
         value, gradient = J.value_and_gradient(W)
         assert value == pytest.approx(N * mean + 0.15 * W @ W + linear @ W, rel=1e-13)
         np.testing.assert_array_equal(J.gradient(W), gradient)
-
-
-@pytest.mark.parametrize("loss", LOSSES, ids=loss_id)
-def test_plain_gradient_is_the_formula(loss):
-    Z = logical_rows(X, SCALE, 0.5)
-    for linear in (None, LINEAR):
-        expected = naive_gradient(Z, SIGNS, WEIGHTS, loss, 0.3, W, linear).astype(float)
-        np.testing.assert_allclose(objective(loss, linear=linear).gradient(W), expected, atol=1e-11)
 
 
 def test_spread_takes_rows_from_everywhere():

@@ -55,16 +55,6 @@ def test_planned_sensitivity_covers_the_tolerance(name, n):
     assert plan.tolerance.radius >= plan.radius == risk.radius(0.3)
 
 
-def test_plan_test_sees_a_forgotten_distance():
-    """Planted: the certified distance is added once, or not for every stacked problem."""
-    risk = margin_risk(LOGISTIC, 100_000, 50, 5)
-    plan = planned(risk, 1e-5)
-    exact = math.sqrt(5) * risk.sensitivity(1e-5)
-    distance = plan.tolerance.certified / (1e-5 * 100_000)
-    for planted in (math.sqrt(5) * distance, 2 * distance):
-        assert exact + planted < plan.sensitivity * (1 - 1e-9)
-
-
 @pytest.mark.parametrize("loss", [LOGISTIC, huber_hinge(0.5)], ids=lambda loss: loss.name)
 def test_ridge_has_a_floor(loss):
     robust = [margin_risk(loss, 1, 6, norm=3.0, **rest) for rest in ROBUST.values()]
