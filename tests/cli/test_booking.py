@@ -3,7 +3,6 @@
 import contextlib
 import errno
 import os
-import subprocess
 import sys
 from pathlib import Path
 
@@ -17,7 +16,6 @@ from dp_halfspace._cli.arguments import NO_MEMORY, UserError
 from dp_halfspace.ledger.ledger import PrivacyLedger as Ledger
 from dp_halfspace.metrics import private_score
 
-ROOT = Path(__file__).resolve().parents[2]
 FIT = ["fit", "t.csv", "--target", "y", "--epsilon", "4", "--delta", "1e-6", "--save", "m.joblib"]
 SCORE = ["evaluate", "m.joblib", "t.csv", "--target", "y", "--epsilon", "1"]
 LEDGER = ["--ledger", "l.db", "--cap", "9", "1e-4"]
@@ -140,16 +138,6 @@ def test_a_card_that_fails_leaves_the_model(folder, capsys, monkeypatch, name, f
     assert Path("m.joblib").exists()
 
 
-def run(*arguments, **streams):
-    # Buffered, as it is by default: what is written fails late.
-    environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT)}
-    environment.pop("PYTHONUNBUFFERED", None)
-    command = [sys.executable, "-W", "error", "-m", "dp_halfspace", *arguments]
-    return subprocess.run(
-        command, env=environment, text=True, check=False, **{"stderr": subprocess.PIPE, **streams}
-    )
-
-
 @pytest.fixture
 def device():
     if not Path("/dev/full").exists():
@@ -159,19 +147,24 @@ def device():
         yield file
 
 
-@pytest.mark.slow
-def test_a_full_standard_output(folder, device):
-    done = run(*FIT, *LEDGER, stdout=device)
-    text = "dp_halfspace: error: cannot write to standard output: No space left on device"
-    # What is planned cannot be printed, so nothing is charged.
-    assert (done.returncode, done.stderr.splitlines()[-1]) == (2, text)
+FULL = "error: cannot write to standard output: No space left on device"
+
+
+def test_a_full_standard_output(folder, device, capsys, monkeypatch):
+    """What is planned cannot be printed, so nothing is charged."""
+    monkeypatch.setattr(sys, "stdout", device)
+    assert main([*FIT, *LEDGER]) == 2
+    assert last_line(capsys) == FULL
     assert booked() == 0
     assert not Path("m.joblib").exists()
-    assert run(*FIT, *LEDGER, stdout=subprocess.PIPE).returncode == 0
-    done = run(*SCORE, "--ledger", "l.db", stdout=device)
-    assert done.returncode == 2
-    line = done.stderr.splitlines()[-1]
-    assert line.startswith(f"{text}; epsilon 1, delta ")
+
+
+def test_a_full_standard_output_after_the_charge(folder, device, capsys, monkeypatch):
+    assert main([*FIT, *LEDGER]) == 0
+    monkeypatch.setattr(sys, "stdout", device)
+    assert main([*SCORE, "--ledger", "l.db"]) == 2
+    line = last_line(capsys)
+    assert line.startswith(f"{FULL}; epsilon 1, delta ")
     assert line.endswith(
         " remain charged to the ledger l.db, and the scores were not shown in full"
     )
@@ -188,16 +181,11 @@ def test_a_full_standard_error_costs_no_model(folder, device, capsys, monkeypatc
     assert main(["schema", "absent.csv"]) == 2
 
 
-def test_a_closed_standard_output_is_refused_first(folder):
-    command = f'exec "{sys.executable}" -m dp_halfspace {" ".join([*FIT, *LEDGER])} >&-'
-    environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT)}
-    done = subprocess.run(
-        ["sh", "-c", command], env=environment, capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 2
-    assert done.stderr == (
-        "dp_halfspace: error: standard output is closed, so no result can be written\n"
-    )
+def test_a_closed_standard_output_is_refused_first(folder, capsys, monkeypatch):
+    monkeypatch.setattr(sys, "stdout", None)
+    assert main([*FIT, *LEDGER]) == 2
+    said = capsys.readouterr().err
+    assert said == "dp_halfspace: error: standard output is closed, so no result can be written\n"
     assert not Path("l.db").exists()
 
 

@@ -10,9 +10,7 @@ from dp_halfspace.papers.known_margin import descend, margin_slopes, margin_step
 from dp_halfspace.rows.rows import Rows
 from tests.adversarial import neighbouring_pairs
 from tests.conftest import separated
-from tests.permits import assert_costs, permit_for
-
-STEPS = [1, 2, 7, 150]
+from tests.permits import permit_for
 
 
 def plan_for(n=1000, k=5, outputs=1, mu=1.0, margin=0.1, **more):
@@ -56,22 +54,6 @@ def test_sum_of_gradients_moves_by_two_at_most_and_does(outputs):
 def test_sensitivity_test_sees_an_undeclared_weight():
     """Planted: a class weight above one."""
     assert worst_change(1, weights=(1.0, 1.5, 1.0)) > 2.4
-
-
-def assert_noise_is_that_of_the_steps(plan, mu):
-    """2 sqrt(T) / mu for the T that is run, and a run that costs mu."""
-    expected = 2 * math.sqrt(plan.steps.n_steps) / mu
-    assert expected <= plan.mechanism.sigma <= expected * (1 + 1e-6)
-    assert_costs(plan.events, mu)
-
-
-@pytest.mark.parametrize("steps", [*STEPS, None])
-@pytest.mark.parametrize("mu", [0.01, 0.3, 4.0])
-def test_noise_is_that_of_the_steps_that_are_run(steps, mu):
-    for outputs in (1, 3):
-        plan = plan_for(mu=mu, outputs=outputs, n_steps=steps)
-        assert plan.steps.n_steps == steps or (steps is None and 100 <= plan.steps.n_steps <= 400)
-        assert_noise_is_that_of_the_steps(plan, mu)
 
 
 def rounded_hinge(margins):
