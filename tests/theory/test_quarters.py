@@ -193,18 +193,21 @@ def test_the_last_iterate_where_outliers_decide():
     assert bound / 2 < wrong.mean() <= bound < 1
 
 
-def test_the_last_iterate_where_steps_are_short():
+@pytest.mark.parametrize("factor", [0.1, 1.0, 10.0])
+def test_the_last_iterate_with_steps_too_short_and_too_long(factor):
     """Orthogonal rows; the bound is on the hinge loss of the iterate, too."""
     d, n_steps, mu = 10, 400, 2.0
     n, length, rng = 20 * d, math.sqrt(d), np.random.default_rng(1)
-    step = 0.1 * mean_step(n, d, mu, length, n_steps)
+    step = factor * mean_step(n, d, mu, length, n_steps)
     deviation = 2 * math.sqrt(n_steps) / (n * mu)
     W = np.zeros((40, d))
     for _ in range(n_steps):
         W = W + step * ((W < 1) / d + deviation * rng.standard_normal(W.shape))
     case = margin_bound._Separated(n, d, 0, length)
     bound = margin_bound._excess_for(case, n_steps, deviation, step, beta=0.05)
-    assert bound / 3 < hinges(W, np.eye(d)).mean() <= bound < 1
+    last = hinges(W, np.eye(d))
+    assert np.mean(last > bound) <= 0.05
+    assert factor > 0.1 or bound / 3 < last.mean() <= bound < 1
 
 
 @pytest.mark.parametrize("how", [{}, {"half_width": 0.5}, {"n_components": 30_000}])

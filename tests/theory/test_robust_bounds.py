@@ -167,7 +167,7 @@ def test_near_zero_the_attack_turns_all_of_the_noise_into_loss(budget, norm, los
 
 
 @pytest.mark.parametrize(
-    "draws", [pytest.param(100, id="few"), pytest.param(1000, id="many", marks=pytest.mark.slow)]
+    "draws", [pytest.param(50, id="few"), pytest.param(1000, id="many", marks=pytest.mark.slow)]
 )
 @pytest.mark.parametrize(("n", "ridge", "norm"), [(10, 0.3, 2), (200, 0.05, "inf")])
 def test_fresh_records(n, ridge, norm, draws):
