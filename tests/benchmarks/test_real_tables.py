@@ -185,10 +185,10 @@ def test_a_fit_of_a_checkout_is_the_same_again(tmp_path):
 
 def test_features_are_measured_beside_the_columns_alone():
     rng = np.random.default_rng(0)
-    X = rng.standard_normal((3000, 3))
+    X = rng.standard_normal((1500, 3))
     y = (np.abs(X[:, 0]) > 0.67).astype(int)
     data, ranges = (X, y, X, y), np.array([[-4.0, 4.0]] * 3)
-    found = {way: features.measured(way, data, ranges, 3.0, 1) for way in features.WAYS}
+    found = {way: features.measured(way, data, ranges, 9.0, 1) for way in features.WAYS}
     assert found["linear"]["mean"] < 0.6 < found["whitened"]["mean"]
     assert all(cell["cpu_seconds"] > 0 < cell["peak_megabytes"] for cell in found.values())
 

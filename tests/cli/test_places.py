@@ -9,7 +9,7 @@ import pandas
 import pytest
 
 from dp_halfspace import PrivacyLedger, PrivateTableClassifier
-from dp_halfspace._cli import files, main
+from dp_halfspace._cli import main
 
 FIT = ["fit", "t.csv", "--target", "y", "--epsilon", "4", "--schema", "s.json"]
 LEDGER = ["--ledger", "l.db", "--cap", "5", "1e-4"]
@@ -124,14 +124,3 @@ def test_a_device_is_not_replaced_by_a_file(folder, capsys):
     os.mkfifo("pipe")
     assert_refused(folder, capsys, [*FIT, *LEDGER, "--save", "pipe"], "--save: pipe cannot be")
     assert Path("pipe").is_fifo()
-
-
-def test_collision_test_sees_names_that_are_compared_as_they_are_spelled(
-    folder, capsys, monkeypatch
-):
-    """Planted."""
-    monkeypatch.setattr(files, "_is_same", lambda one, other: one == other)
-    monkeypatch.setattr(files, "belongs_to_ledger", lambda _: False)
-    arguments = ["predict", "m.joblib", "t.csv", "--out", "hard-t.csv"]
-    with pytest.raises(AssertionError):
-        assert_refused(folder, capsys, arguments, "--out and TABLE")

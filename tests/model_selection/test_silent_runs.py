@@ -9,7 +9,7 @@ import runpy
 import sys
 import threading
 import warnings
-from contextlib import contextmanager, nullcontext
+from contextlib import nullcontext
 from multiprocessing.pool import ThreadPool
 from types import SimpleNamespace
 
@@ -87,18 +87,6 @@ def test_candidates_are_told_to_say_nothing(monkeypatch, capfd):
     runs_of(monkeypatch, 3)
     search(VERBOSE).fit(X, Y)
     assert capfd.readouterr().out == ""
-
-
-def test_verbose_test_sees_fits_that_talk(monkeypatch, capfd):
-    """Planted: parameters are left as they are, and output is not dropped."""
-    monkeypatch.setattr(_silence, "_DROPPED_OUTPUT", nullcontext())
-    monkeypatch.setattr(candidates, "_QUIET", {})
-    lines = []
-    for count in (1, 6):
-        runs_of(monkeypatch, count)
-        search(VERBOSE).fit(X, Y)
-        lines.append(len(capfd.readouterr().out.splitlines()))
-    assert lines[1] - lines[0] >= 5
 
 
 def talk():
@@ -239,19 +227,6 @@ def test_searches_in_threads_leave_the_filters_as_they_were(selection):
         assert warnings.filters == filters
 
 
-def test_overlap_test_sees_filters_of_each_block():
-    """Planted: each block restores what it found."""
-
-    @contextmanager
-    def block():
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            yield
-
-    with pytest.raises(AssertionError):
-        assert_overlapping_blocks_are_silent(block)
-
-
 class Counter:
     """A callback as scikit-learn takes them; clones share it."""
 
@@ -300,17 +275,3 @@ class Alike(LogisticRegression):
 def test_only_classifiers_of_the_package_are_searched(model):
     with pytest.raises(ValueError, match="must be a classifier of this package"):
         search(model).fit(X, Y)
-
-
-def test_talk_test_hears_runs_that_talk(monkeypatch, capfd, log):
-    """Planted: nothing is dropped, and each way of talking tells the number of runs."""
-    monkeypatch.setattr(_silence, "_DROPPED_OUTPUT", nullcontext())
-    planted = SimpleNamespace(catch_warnings=nullcontext, simplefilter=lambda *given: None)
-    monkeypatch.setattr(_silence, "warnings", planted)
-    said = [heard(monkeypatch, capfd, log, count) for count in (1, 6)]
-    counts = [
-        [text.count(word) for word in ("prints\n", "an error", "logs", "bytes")]
-        for text in map("".join, said)
-    ]
-    assert np.all(np.subtract(counts[1], counts[0]) >= 5)
-    assert len(said[1]) - len(said[0]) >= 5

@@ -189,16 +189,6 @@ def test_an_imprecise_gradient_is_seen(tilt):
     assert error_of(computed, exact) > bound_at(J, w)
 
 
-def test_an_imprecise_sum_over_pairs_is_seen(monkeypatch):
-    """Planted: polynomials of too low a degree in the cells."""
-    J, X = pair_objective(LOGISTIC, 1000)
-    w = np.full(5, 2.0)
-    exact = wide_gradient(X, J.positive, LOGISTIC, 0.7, J.normaliser, w, J.linear)
-    assert np.linalg.norm((J.gradient(w) - exact).astype(float)) <= bound_at(J, w)
-    monkeypatch.setattr(pairs, "NODES", 7)
-    assert np.linalg.norm((J.gradient(w) - exact).astype(float)) > bound_at(J, w)
-
-
 def cancelling_records(n=4, d=6, size=1e3):
     """Pairs of records that pull in opposite directions, with large losses that nearly agree.
 

@@ -156,17 +156,6 @@ def test_weights_are_charged(loss):
     assert TIGHT.get(loss.name, 0.05) - 0.5 <= largest <= 1
 
 
-@pytest.mark.slow
-@pytest.mark.sampled(2)
-@pytest.mark.parametrize(
-    ("loss", "tilt", "trials"),
-    [(LOGISTIC, 0.0, 60), (HINGE, 0.0, 60), (LOGISTIC, 1.0, 12), (HUBER, 1.0, 12)],
-)
-def test_brute_force_sees_a_dropped_factor(loss, tilt, trials):
-    """Planted: half the bound is exceeded by the same search."""
-    assert 2 * worst(loss, tilt=tilt, trials=trials)[0] > 1
-
-
 # --- tilted and adversarial ---
 
 
