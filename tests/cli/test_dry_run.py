@@ -137,16 +137,6 @@ def test_a_dry_run_refuses_what_a_fit_refuses(folder, capsys, more, words):
         assert words in errors
 
 
-def test_a_budget_with_which_little_can_be_learnt_is_noted_once(folder, capsys):
-    few = "\n".join(Path("t.csv").read_text().splitlines()[:60])
-    Path("t.csv").write_text(few + "\n")
-    for command in (DRY, FIT):
-        assert main([*command, "--epsilon", "0.05"]) == 0
-        out, err = capsys.readouterr()
-        assert out.count("Expect:    epsilon=0.05 for 59 records") == 1
-        assert "59 records" not in err
-
-
 @pytest.mark.parametrize(
     ("params", "asked"),
     [

@@ -142,7 +142,7 @@ def worst_ratio(*, weights=ONES, row_norm=1.0):
     rng = np.random.default_rng(3)
     worst, touched = 0.0, []
     for trial, (X, y, other_X, other_y) in enumerate(
-        neighbouring_pairs(rng, 120, row_norm=row_norm)
+        neighbouring_pairs(rng, 300, row_norm=row_norm)
     ):
         n, d = X.shape
         order = rng.permutation(n)
