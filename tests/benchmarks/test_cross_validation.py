@@ -6,7 +6,6 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.linear_model import LogisticRegression
-from sklearn.model_selection import RepeatedStratifiedKFold
 
 from benchmarks import cross_validation
 from dp_halfspace import AdaptiveMarginClassifier, PrivateTableClassifier
@@ -45,23 +44,6 @@ def test_classifiers_are_read_as_literals_and_sums():
 def test_other_texts_are_refused(text, message):
     with pytest.raises(ValueError, match=message):
         cross_validation.estimator_of(text)
-
-
-@pytest.mark.slow
-def test_folds_are_the_same_for_all_and_fits_are_counted(table):
-    X, y = table
-    private, other = (
-        cross_validation.evaluated(cross_validation.estimator_of(text), X, y, **HOW)
-        for text in (FAST, "LogisticRegression")
-    )
-    assert len(private["scores"]) == len(other["scores"]) == 6
-    assert min(other["scores"]) > 0.9
-    assert other["released"] is None
-    folds = RepeatedStratifiedKFold(n_splits=3, n_repeats=2, random_state=0)
-    (train, _), *_ = folds.split(X, y)
-    alone = AdaptiveMarginClassifier(epsilon=2, data_norm=1, classes=[-1, 1])
-    events = alone.fit(X[["a", "b", "c"]].to_numpy()[train], y[train]).privacy_.events
-    assert private["released"] == [*events] * 6
 
 
 @pytest.mark.filterwarnings("ignore:steps of this pipeline")

@@ -13,7 +13,6 @@ from benchmarks import __main__ as everything
 from benchmarks import (
     catalogue,
     cells,
-    checkouts,
     features,
     library_worker,
     rare,
@@ -168,19 +167,6 @@ def test_one_command_knows_every_script_that_measures(tmp_path):
     assert set(everything.commands(tmp_path, quick=True)) < names
     for command in everything.commands(tmp_path, quick=True).values():
         assert "--out" not in command or str(tmp_path) in command[command.index("--out") + 1]
-
-
-@pytest.mark.slow
-def test_a_fit_of_a_checkout_is_the_same_again(tmp_path):
-    rng = np.random.default_rng(0)
-    X = rng.standard_normal((400, 3))
-    y = np.where(X[:, 0] > 0, "a", "b")
-    np.savez(tmp_path / "split.npz", X=X, y=y, Z=X, t=y)
-    process = checkouts.start(cells.RESULTS.parents[1])
-    found = [checkouts.ask(process, str(tmp_path / "split.npz"), 3.0, 1)[:2] for _ in range(2)]
-    process.communicate()
-    assert found[0] == found[1]
-    assert found[0][0] > 0.7
 
 
 def test_features_are_measured_beside_the_columns_alone():

@@ -164,9 +164,9 @@ def test_threads_that_overlap_restore_what_they_found():
     assert (sys.stdout, sys.stderr, logging.root.manager.disable) == before
 
 
-def assert_overlapping_blocks_are_silent(block):
+def test_blocks_that_overlap_are_silent_and_restore_the_filters():
     """Two threads enter, the first one leaves first, and a step of the second one warns."""
-    first, second = block(), block()
+    first, second = _silence.drop_output(), _silence.drop_output()
     with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always")
         filters = list(warnings.filters)
@@ -177,10 +177,6 @@ def assert_overlapping_blocks_are_silent(block):
         second.__exit__(None, None, None)
         assert warnings.filters == filters
     assert not said
-
-
-def test_blocks_that_overlap_are_silent_and_restore_the_filters():
-    assert_overlapping_blocks_are_silent(_silence.drop_output)
 
 
 def test_filters_of_threads_are_set_in_each_thread():

@@ -30,7 +30,6 @@ from dp_halfspace import (
     _budget,
 )
 from dp_halfspace.audit import replay
-from dp_halfspace.data.people import People
 from dp_halfspace.datasets import in_chunks
 from dp_halfspace.metrics import _tallies as tallies
 from dp_halfspace.model_selection import _crossing as crossing
@@ -132,12 +131,6 @@ def test_a_person_moves_no_release_by_more(target):
     assert max(largest_moves(target, people=True).values()) <= 1.0
 
 
-@pytest.mark.slow
-def test_planted_bug_rows_of_a_person_that_weigh_one_are_seen(monkeypatch):
-    monkeypatch.setattr(People, "weights_for", lambda self, _: np.ones(self.counts.sum()))
-    assert max(largest_moves("recall", people=True).values()) > 5.0
-
-
 @every_target
 def test_a_replay_of_neighbours_finds_nothing(target):
     other, label = X[:300].copy(), Y[:300].copy()
@@ -179,12 +172,6 @@ def share_met(model, target, runs, n=10_000):
 @pytest.mark.parametrize("kind", [Rare, RareChances])
 def test_targets_are_met_in_many_runs(target, kind):
     assert share_met(kind(), target, 1000) >= 0.95
-
-
-@pytest.mark.slow
-def test_planted_bug_no_slack_misses(monkeypatch):
-    monkeypatch.setattr(prefit._Threshold, "slack_for", lambda self, count, n: 0.0)
-    assert share_met(Rare(), "recall", 40) < 0.8
 
 
 def test_slacks_are_those_of_the_proof():

@@ -65,7 +65,7 @@ def sum_over_pairs(X, positive, loss, ridge, Z):
     return brute_objective(X, positive, loss, ridge, Z)
 
 
-def worst_ratios(loss, *, r=1.0, trials=16, seed=0, normaliser=None, risk_of=lambda risk: risk):
+def worst_ratios(loss, *, r=1.0, trials=16, seed=0):
     """Largest measured over claimed: distance of minimisers by kind of neighbour, and norm."""
     rng = np.random.default_rng(seed)
     worst = {"same label": 0.0, "flip": 0.0, "empty class": 0.0}
@@ -75,11 +75,8 @@ def worst_ratios(loss, *, r=1.0, trials=16, seed=0, normaliser=None, risk_of=lam
         Z = balanced_normaliser(n)
         ridge = 10 ** rng.uniform(-2.0, 1.5) * r * r
         risk = PairRisk(loss, n, X.shape[1], r, n, Z)
-        claimed = risk_of(risk).sensitivity(ridge)
-        a, b = (
-            minimiser(A, c, loss, ridge, Z if normaliser is None else normaliser(c))
-            for A, c in ((X, y), (X2, y2))
-        )
+        claimed = risk.sensitivity(ridge)
+        a, b = (minimiser(A, c, loss, ridge, Z) for A, c in ((X, y), (X2, y2)))
         kind = "same label" if y[0] == y2[0] else "flip"
         if kind == "flip" and (y.all() or not y.any() or y2.all() or not y2.any()):
             kind = "empty class"
@@ -110,38 +107,6 @@ def test_sensitivity_against_more_brute_force(loss, special):
     worst, radius = worst_ratios(loss, **special)
     assert (0.99 if loss is HUBER else 0.3) <= max(worst.values()) <= 1
     assert radius <= 1
-
-
-def halved(risk):
-    return replace(risk, row_norm=risk.row_norm / 2)
-
-
-def own_pairs(positive):
-    return max(1.0, float(positive.sum()) * float((~positive).sum()))
-
-
-@pytest.mark.slow
-@pytest.mark.sampled(1)
-@pytest.mark.parametrize(
-    ("planted", "least"), [({"risk_of": halved}, 1.5), ({"normaliser": own_pairs}, 1.2)]
-)
-def test_a_dropped_factor_two_is_seen(planted, least):
-    """Planted: the radius of the ball, not its diameter; the number of pairs of the data."""
-    assert max(worst_ratios(HUBER, trials=2, **planted)[0].values()) > least
-
-
-@pytest.mark.slow
-def test_a_loose_solver_is_seen(monkeypatch):
-    """Planted: the minimiser is off by the sensitivity itself, which nothing accounts for."""
-    honest = certified_minimum
-
-    def loose(J, gamma, *, radius):
-        w = honest(J, gamma, radius=radius)
-        share = 0.05 * np.linalg.norm(w)
-        return w + share * np.sign(w.sum()) * np.ones_like(w) / np.sqrt(w.size)
-
-    monkeypatch.setitem(globals(), "certified_minimum", loose)
-    assert max(worst_ratios(HUBER, trials=20)[0].values()) > 1
 
 
 def gradient(X, positive, loss, Z, w):
