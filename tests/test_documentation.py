@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import gc
 import re
 import runpy
 import shlex
@@ -331,7 +332,11 @@ def test_first_pages_need_no_glossary():
 def trees():
     """Trees of all modules of the package, which several tests walk."""
     paths = sorted((ROOT / "dp_halfspace").rglob("*.py"))
-    return {path: list(ast.walk(ast.parse(path.read_text()))) for path in paths}
+    gc.disable()  # Searches among hundreds of thousands of nodes would take half of the time.
+    try:
+        return {path: list(ast.walk(ast.parse(path.read_text()))) for path in paths}
+    finally:
+        gc.enable()
 
 
 def texts_of(nodes):

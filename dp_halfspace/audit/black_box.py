@@ -129,7 +129,7 @@ def audit(
     >>> other = y.copy()
     >>> other[0] = 1 - y[0]
     >>> model = OutputPerturbationClassifier(epsilon=4.0, data_norm=1.0, classes=[0, 1])
-    >>> result = audit(model, X, y, X, other, n_fits=60)
+    >>> result = audit(model, X, y, X, other, n_fits=20)
     >>> result.epsilon, result.is_violated
     (4.0, False)
     """

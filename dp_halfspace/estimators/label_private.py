@@ -375,7 +375,7 @@ class LabelPrivateClassifier(PrivateLinearClassifier):
     --------
     >>> import numpy as np
     >>> from dp_halfspace import LabelPrivateClassifier
-    >>> X = np.random.default_rng(0).uniform(-1, 1, size=(4000, 2))
+    >>> X = np.random.default_rng(0).uniform(-1, 1, size=(2000, 2))
     >>> y = (X[:, 0] * X[:, 1] > 0).astype(int)
     >>> model = LabelPrivateClassifier(classes=[0, 1]).fit(X, y)
     >>> bool(model.score(X, y) > 0.9), model.privacy_.adjacency

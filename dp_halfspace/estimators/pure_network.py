@@ -194,7 +194,7 @@ class PureNetworkClassifier(PrivateLinearClassifier):
     --------
     >>> import numpy as np
     >>> from dp_halfspace import PureNetworkClassifier
-    >>> X = np.random.default_rng(0).uniform(-1, 1, size=(2000, 2))
+    >>> X = np.random.default_rng(0).uniform(-1, 1, size=(1000, 2))
     >>> y = (X[:, 0] * X[:, 1] > 0).astype(int)
     >>> model = PureNetworkClassifier(data_norm=2**0.5, classes=[0, 1], n_candidates=500)
     >>> model = model.fit(X, y)

@@ -109,7 +109,7 @@ def test_large_tables_are_read_in_batches(monkeypatch):
 @pytest.mark.parametrize("runs", [1, pytest.param(1000, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("delta", [0.0, 1e-6])
 def test_katyusha_reaches_the_printed_accuracy_and_not_in_a_quarter_of_the_steps(delta, runs):
-    n, d, epsilon = 60, 3, 1000.0
+    n, d, epsilon = 40, 3, 1000.0
     F, least = problem(n, d)
     smooth = {"strong_convexity": F.strong_convexity, "smoothness": F.smoothness}
     slope = 1.0 + F.strong_convexity * F.radius

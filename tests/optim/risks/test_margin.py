@@ -148,7 +148,7 @@ def test_weights_are_charged(loss):
     """A heavy record moves the minimiser by its weight."""
     rng, largest = np.random.default_rng(3), 0.0
     weights = np.array([0.2, 5.0])
-    for X, y, other_X, other_y in neighbouring_pairs(rng, 60):
+    for X, y, other_X, other_y in neighbouring_pairs(rng, 30):
         plan = planned(risk_for(X, loss, weights=weights), 0.5)
         assert np.linalg.norm(fitted(plan, X, y, weights)) <= plan.radius
         distance = moved(plan, X, y, other_X, other_y, weights)
