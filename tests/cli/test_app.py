@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from sklearn.linear_model import RidgeClassifier
 
 import dp_halfspace
 from dp_halfspace._cli import commands, demo, main
@@ -16,6 +17,22 @@ from dp_halfspace._cli import commands, demo, main
 # The package of this checkout, installed or not.
 ROOT = Path(__file__).resolve().parents[2]
 FAST = ["--epsilon", "1", "3", "--repeats", "1"]
+
+
+class FakeClassifier(RidgeClassifier):
+    """A fast classifier with the parameters that the demonstration sets."""
+
+    def __init__(self, *, epsilon=1.0, classes=None):
+        super().__init__()
+        self.epsilon = epsilon
+        self.classes = classes
+
+
+@pytest.fixture
+def suite(monkeypatch):
+    """Let the demonstration show the fake class alone."""
+    monkeypatch.setattr(dp_halfspace, "FakeClassifier", FakeClassifier, raising=False)
+    monkeypatch.setattr(demo, "SHOWN", ("FakeClassifier",))
 
 
 def test_main_job_is_one_short_table(suite, tmp_path, capsys, monkeypatch):

@@ -174,13 +174,6 @@ def test_targets_are_met_in_many_runs(target, kind):
     assert share_met(kind(), target, 1000) >= 0.95
 
 
-def test_slacks_are_those_of_the_proof():
-    slack = slack_for_failure(101, 0.25, 0.05)
-    assert slack == pytest.approx(math.log(100 / 0.05) / 0.25, abs=1e-3)
-    assert slack >= math.log(100 / 0.05) / 0.25
-    assert slack_for_failure(101, math.inf, 0.05) == 0.0
-
-
 def test_shares_and_slacks_are_exact_multiples():
     """Sums of counts times shares have no rounding that two neighbours could show."""
     for number in (0.9, 0.05, 1.0 / 3.0):
@@ -506,6 +499,7 @@ def test_slacks_are_those_of_the_confidence_and_of_all_candidates(confidence):
     # Of five candidates four may be chosen wrongly, each by exp(-epsilon slack / 2).
     assert 4 * math.exp(-1.5 * plan.slack) == pytest.approx(1.0 - confidence, rel=1e-3)
     assert plan.deviations == pytest.approx(norm.ppf(confidence))
+    assert slack_for_failure(5, math.inf, 1.0 - confidence) == 0.0
 
 
 def test_a_score_at_the_threshold_is_positive():

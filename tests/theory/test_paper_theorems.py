@@ -15,7 +15,6 @@ from dp_halfspace.privacy.accounting import mu_beside
 from dp_halfspace.projection import draw_fourier
 from dp_halfspace.theory import (
     ErrorBound,
-    adversarial_risk_bound,
     fourier_distortion,
     fourier_frequencies,
     hinge_risk_bound,
@@ -28,12 +27,10 @@ from dp_halfspace.theory import (
     network_risk_bound,
     objective_risk_bound,
     phased_risk_bound,
-    pure_error_lower_bound,
     pure_risk_bound,
     random_stopping_risk_bound,
     ranking_risk_bound,
     selected_margin_risk_bound,
-    tilted_risk_bound,
 )
 from tests.theory.test_printed_numbers import c_of
 
@@ -239,10 +236,6 @@ def test_a_quarter_of_the_bound_of_objective_perturbation_fails(mechanism, delta
         (lambda: margin_score_sensitivity(10, 0.5, loss="exp"), "loss"),
         (lambda: network_risk_bound(10, 2, 1.0, -0.5), "margin"),
         (lambda: ranking_risk_bound(5, 5, 2, 1.0, 0.0, radius=1.0, diameter=-1.0), "diameter"),
-        (lambda: pure_error_lower_bound(10, 5, 0.0, 0.5), "epsilon"),
-        (lambda: pure_error_lower_bound(10, 5, 1.0, 1.0), "margin"),
-        (lambda: tilted_risk_bound(9, 2, 1.0, 0.0, tilt=1.0, regularization=-1.0), "regulariz"),
-        (lambda: adversarial_risk_bound(9, 2, 1.0, 0.0, attack_radius=-0.1, radius=1.0), "attack"),
         (lambda: ranking_risk_bound(5, 5, 2, 1.0, 0.0, radius=1.0, mechanism="both"), "mechanism"),
     ],
 )  # fmt: skip
