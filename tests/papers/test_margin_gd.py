@@ -56,6 +56,10 @@ def test_sensitivity_test_sees_an_undeclared_weight():
     assert worst_change(1, weights=(1.0, 1.5, 1.0)) > 2.4
 
 
+def test_more_budget_takes_more_steps_within_limits():
+    assert [plan_for(mu=mu).steps.n_steps for mu in (0.01, 4.0)] == [100, 400]
+
+
 def rounded_hinge(margins):
     """The hinge max(0, 1 - m), its corner replaced by a parabola of half width 1/2."""
     missing = 1.0 - margins
