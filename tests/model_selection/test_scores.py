@@ -104,7 +104,7 @@ def test_scores_rank_as_those_of_scikit_learn():
 @pytest.mark.sampled(1)
 @pytest.mark.parametrize("scoring", ["roc_auc", "balanced_accuracy", RobustAccuracy(0.1)])
 def test_a_search_pays_the_same_for_every_score_and_says_which(scoring):
-    grid = {"adversary_radius": [0.0, 0.1]}
+    grid = {"adversary_radius": [0.1]}
     model = OutputPerturbationClassifier(preconditioner=False, **PUBLIC)
     search = PrivateSearchCV(model, grid, epsilon=20.0, scoring=scoring).fit(X, Y)
     plain = PrivateSearchCV(model, grid, epsilon=20.0).plan(X, Y)
