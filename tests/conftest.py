@@ -60,6 +60,13 @@ def fits_are_not_counted():
         yield
 
 
+@pytest.fixture
+def short_lists(monkeypatch):
+    """Let selections for small tables choose from a tenth of the usual candidates."""
+    monkeypatch.setattr("dp_halfspace.selection.small_tables._WANTED", 20_000)
+    monkeypatch.setattr("dp_halfspace.selection.small_trees._PAIRS", 1_000)
+
+
 def separated(n: int, d: int, n_classes: int = 2, *, seed: int = 0, norm: float = 1.0):
     """Rows of a given norm, labelled by the nearest of `n_classes` known directions."""
     rng = np.random.default_rng(seed)

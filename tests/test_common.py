@@ -53,6 +53,7 @@ from tests.support import (
     two_of_each,
 )
 
+pytestmark = pytest.mark.usefixtures("short_lists")
 with_every_way = pytest.mark.parametrize("estimator", with_ways(), ids=label)
 three_of_each_way = pytest.mark.parametrize(
     "estimator", list(first_of_each(with_ways(), 3)), ids=[label(e) for e in with_ways()]

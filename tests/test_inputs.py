@@ -27,6 +27,7 @@ from dp_halfspace.preprocessing import PrivateScaler, PublicScaler
 from tests.conftest import separated
 from tests.instances import ESTIMATORS
 
+pytestmark = pytest.mark.usefixtures("short_lists")
 X, Y = separated(40, 2)
 one_of_each = pytest.mark.parametrize("name", ESTIMATORS)
 

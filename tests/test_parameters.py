@@ -28,6 +28,7 @@ from tests.instances import ESTIMATORS
 
 X, Y = separated(30, 3)
 one_of_each = pytest.mark.parametrize("name", ESTIMATORS)
+pytestmark = pytest.mark.usefixtures("short_lists")
 
 
 def test_the_range_of_a_public_number():

@@ -61,7 +61,10 @@ from tests.metrics.problem import Known
 from tests.permits import permit_for
 from tests.releases import record_releases
 
-pytestmark = pytest.mark.filterwarnings("ignore:random_state")
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:random_state"),
+    pytest.mark.usefixtures("short_lists"),
+]
 
 
 def table(rng, n_people, d, most=50, scale=1.0, n_classes=2):

@@ -352,7 +352,12 @@ def epsilon(events: Iterable[Event], delta: float) -> float:
     >>> round(epsilon([Repeated(Pure(0.1), 30)], 1e-6), 3), epsilon([Pure(0.25)] * 2, 0)
     (2.346, 0.5)
     """
-    delta = check_delta(delta)
+    return _smallest_epsilon(tuple(events), check_delta(delta))
+
+
+@lru_cache(maxsize=512)
+def _smallest_epsilon(events: tuple[Event, ...], delta: float) -> float:
+    """Return `epsilon`. The result is cached for the reason of `_smallest_delta`."""
     composition = _compose(events)
     if composition is None:
         return math.inf

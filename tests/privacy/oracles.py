@@ -83,7 +83,8 @@ def glm(mu, log_ratio=0.0):
 @contextmanager
 def fresh_losses():
     """Nothing that was composed before, and nothing of it afterwards."""
-    caches = accounting._repeated_pld, accounting._group_pld, accounting.total_pld
+    losses = accounting._repeated_pld, accounting._group_pld, accounting.total_pld
+    caches = *losses, accounting._smallest_delta, accounting._smallest_epsilon
     for cache in caches:
         cache.cache_clear()
     try:
