@@ -212,23 +212,6 @@ def test_a_path_of_ridges_ends_where_its_start_overflows():
         newton_cg_path(overflowing(), 1e-9, 100)
 
 
-@pytest.mark.slow
-def test_a_path_from_infinity_would_not_end():
-    """Planted: no largest curvature."""
-
-    class Unbounded:
-        gradient_lipschitz = np.inf
-
-        def __init__(self, objective):
-            self.objective = objective
-
-        def __getattr__(self, name):
-            return getattr(self.objective, name)
-
-    with pytest.raises(TimeoutError), at_most(0.7), np.errstate(all="ignore"):
-        newton_cg_path(Unbounded(overflowing()), 1e-9, 100)
-
-
 def test_parameters_inside_of_others_are_stored_without_their_libraries():
     held = [pd.Series([1, 2]), (Path("a"), range(2))], {"key": pd.Index(["x"])}
     assert storable(held) == ([[1, 2], ("a", [0, 1])], {"key": ["x"]})

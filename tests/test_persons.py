@@ -208,15 +208,6 @@ def test_scales_before_a_published_algorithm_count_people():
     assert 0.5 < worst(CASES["margin in scales"], 4) <= 1.0
 
 
-@pytest.mark.slow
-@pytest.mark.sampled(3)
-@pytest.mark.parametrize("name", ["units", "stated", "ranking", "scaler", "roc_auc"])
-def test_planted_bug_rows_that_weigh_one_are_seen(monkeypatch, name):
-    monkeypatch.setattr(People, "weights", property(lambda self: np.ones(self.counts.sum())))
-    monkeypatch.setattr(People, "weights_for", lambda self, parts: self.weights)
-    assert worst(CASES[name], 6) > 1.5
-
-
 # What a plan decides by the number of people: whether scales of columns pay, and joint features.
 DECIDING = {
     "scales": ({}, 300, 20),
@@ -243,13 +234,6 @@ def test_no_rows_of_people_decide_what_a_plan_does(name):
         for record in (few, as_records)
     )
     assert decided != other
-
-
-@pytest.mark.parametrize("name", ["stated", "ranking", "scaler"])
-def test_planted_bug_the_number_of_rows_in_a_plan_is_seen(monkeypatch, name):
-    monkeypatch.setattr(People, "__len__", lambda self: int(self.counts.sum()))
-    with pytest.raises((AssertionError, IndexError, ValueError)):
-        worst(CASES[name], 6)
 
 
 def owned(person_rows):
@@ -293,16 +277,6 @@ def test_a_person_moves_a_statistic_of_columns_like_a_record(name):
     absolute, euclidean = BOUNDS[name]
     assert found[0] <= absolute
     assert 1 - 1e-6 <= found[1] / euclidean <= 1 + 2.0**-40
-
-
-@pytest.mark.parametrize("name", STATISTICS)
-def test_planted_bug_rows_that_count_one_by_one_are_seen(name):
-    plain = {
-        "octaves": lambda X, _: octave_counts(X),
-        "cells": lambda X, _: linear_counts(X, range(3), ENDS, 8),
-        "moments": lambda X, _: clipped_moments(X, UNITS),
-    }
-    assert max(change[1] for change in changes(plain[name], 20)) > 2 * BOUNDS[name][1]
 
 
 def test_weights_of_a_person_add_up_to_one_at_most_and_sums_are_exact():
@@ -487,25 +461,6 @@ def test_the_work_is_in_proportion_to_the_rows(name):
     rows, calls = effort(CROWDS[name])
     assert rows <= 3.0
     assert calls <= 0.02
-
-
-@pytest.mark.slow
-def test_a_block_of_all_people_for_every_row_is_seen(monkeypatch):
-    """Planted: as many blocks of all people as the person with most rows has rows."""
-
-    def rounds(people):
-        for number in range(1, people.counts.max()):
-            index = people.starts + np.minimum(number, people.counts - 1)
-            yield index, people.counts > number
-
-    monkeypatch.setattr(People, "_tiles", rounds)
-    assert effort(CROWDS["one person with a third"])[0] > 1000
-
-
-def test_what_is_computed_in_the_order_of_the_rows_is_seen(monkeypatch):
-    """Planted: lengths and scores where the rows are, not where their people are."""
-    monkeypatch.setattr(Rows, "_by_person", lambda rows, function: function(rows))
-    assert rows_that_moved("F") > 0
 
 
 def sum_error(n_rows):

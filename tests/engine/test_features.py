@@ -9,7 +9,6 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from dp_halfspace.data.people import People
 from dp_halfspace.data.validation import TrainingData
-from dp_halfspace.engine import linear
 from dp_halfspace.engine.features import Features, joint_features, scales_pay
 from dp_halfspace.engine.linear import Known, Shape, first_rows
 from dp_halfspace.engine.moment import Centring
@@ -65,14 +64,6 @@ def longest(joint, people=None):
 @pytest.mark.parametrize("people", [False, True])
 def test_no_neighbour_has_a_row_longer_than_one(joint, people):
     assert 0.9 < longest(joint, people) <= 1.0 + 1e-12
-
-
-def test_brute_force_sees_rows_that_are_not_clipped(monkeypatch):
-    clipped = linear.clipped_float32_rows
-    monkeypatch.setattr(
-        linear, "clipped_float32_rows", lambda X, unit, longest, c: clipped(X, unit, 3.0, c)
-    )
-    assert longest(joint=True) > 1.0
 
 
 @pytest.mark.parametrize("people", [False, True])

@@ -15,7 +15,7 @@ from sklearn.preprocessing import StandardScaler
 from dp_halfspace import AdaptiveMarginClassifier, PrivateKernelClassifier
 from dp_halfspace.data.validation import TrainingData
 from dp_halfspace.datasets import in_chunks
-from dp_halfspace.engine import linear, release
+from dp_halfspace.engine import release
 from dp_halfspace.engine.linear import COLUMN_CLIP
 from dp_halfspace.inspection import natural_coefficients
 from dp_halfspace.preprocessing import ReleasedScaler
@@ -232,20 +232,6 @@ def test_only_questions_read_the_rows(monkeypatch, params):
     plan, found = run_guarded(params, monkeypatch)
     assert np.isfinite(found.coefficients).all()
     assert len(plan.releases) > 30
-
-
-def test_the_guard_sees_a_use_of_rows_outside(monkeypatch):
-    """Planted: the model is moved by the mean of the rows after the releases."""
-    honest = linear.run
-
-    def leaks(releases, rows, known, permit):
-        known = honest(releases, rows, known, permit)
-        rows.X.mean()
-        return known
-
-    monkeypatch.setattr(linear, "run", leaks)
-    with pytest.raises(AssertionError, match="outside a question"):
-        run_guarded({}, monkeypatch)
 
 
 def test_a_fit_forgets_the_kind_of_the_one_before():

@@ -1,8 +1,6 @@
 """Tables whose rarer class a column ranks: the public rule, what decides, replays, planted bugs."""
 
 import math
-from dataclasses import replace
-from itertools import product
 
 import numpy as np
 import pandas as pd
@@ -17,7 +15,6 @@ from dp_halfspace.datasets import in_chunks
 from dp_halfspace.estimators import _rare_tables
 from dp_halfspace.estimators._rare_tables import (
     ColumnRankingFit,
-    RareTableFit,
     repeats_of,
 )
 from dp_halfspace.estimators._table_plans import owners_of
@@ -217,45 +214,6 @@ def worst(share, flips, epsilon=0.2):
 @pytest.mark.parametrize("epsilon", [0.1, 0.2])
 def test_a_fit_is_a_function_of_its_releases(share, flips, epsilon):
     assert worst(share, flips, epsilon) <= 1.0
-
-
-def test_the_replay_sees_a_branch_that_follows_the_exact_count(monkeypatch):
-    """Planted: what was counted decides which of two kinds of releases follows."""
-    honest, edge = RareTableFit.run, 0.05
-
-    def exact(self, data, permit):
-        is_rare = np.mean(data.class_indices) < edge
-        return honest(replace(self, limit=1.0 if is_rare else -1.0), data, permit)
-
-    monkeypatch.setattr(RareTableFit, "run", exact)
-    X, y = ward(0.05)
-    y[:] = np.arange(N) < edge * N
-    other = y.copy()
-    other[0] = 0
-    result = replay(REPLAYED, X, y, X, other, n_histories=1, random_state=0)
-    assert result.findings
-
-
-def test_the_replay_sees_a_model_that_follows_the_exact_count(monkeypatch):
-    """Planted: the intercept is moved by the number of records of the second class."""
-    honest = _rare_tables.choose_column
-
-    def exact(X, class_indices, *how):
-        model = honest(X, class_indices, *how)
-        return replace(model, intercept=model.intercept - float(np.sum(class_indices)))
-
-    monkeypatch.setattr(_rare_tables, "choose_column", exact)
-    for epsilon in (0.1, 0.2):
-        with pytest.raises(AssertionError):
-            assert worst(0.01, flips=True, epsilon=epsilon) <= 1.0
-
-
-def test_nothing_is_released_that_was_not_entered(monkeypatch):
-    """Planted: a fit that forgets to use up the choice of two kinds."""
-    monkeypatch.setattr("dp_halfspace.privacy.mechanisms.Permit.enter", lambda *_: None)
-    for model, share in product((MODEL, SMALL), (0.01, 0.4)):
-        with pytest.raises(RuntimeError, match="not charged"):
-            clone(model).fit(*ward(share))
 
 
 @pytest.mark.parametrize(("noisy", "common"), [(3.0, 0), (7.0, 1)])

@@ -196,24 +196,6 @@ def test_a_record_on_the_edge_of_a_cone_is_not_set_aside():
         assert (len(left), n_negative) == (is_open, 0)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("planted", ["smaller radius", "no rounding"])
-def test_records_that_are_set_aside_too_early_are_seen(monkeypatch, planted):
-    """Planted: a cone that is too narrow, or directions taken for exact."""
-    honest = directions.open_records
-
-    def narrow(stream, rows, index):
-        return honest(replace(stream, radius=0.9 * stream.radius), rows, index)
-
-    def exact(stream, rows, index):
-        with monkeypatch.context() as inner:
-            inner.setattr(DirectionStream, "length", 1e12)
-            return honest(stream, rows, index)
-
-    monkeypatch.setitem(globals(), "open_records", narrow if "radius" in planted else exact)
-    assert wrongly_set_aside()
-
-
 def largest_change(costs, trials=60):
     """Largest change of a cost over adversarial neighbours, other rows as strange as can be."""
     rng, worst = np.random.default_rng(1), 0
@@ -239,18 +221,6 @@ def errors(block, rows, index, weights):
 
 def test_a_record_changes_a_score_by_one_at_most():
     assert largest_change(errors) == 1
-
-
-def test_sensitivity_test_sees_a_record_that_moves_others(monkeypatch):
-    """Planted: rows are divided by the largest of their tile, so that one is felt by all."""
-    honest = directions._integers
-
-    def shared_scale(rows, index):
-        largest = np.abs(rows.dense(index)[:, 0]).max(initial=0.0)
-        return np.rint(honest(rows, index) / np.float32(1 + 3000 * largest))
-
-    monkeypatch.setattr(directions, "_integers", shared_scale)
-    assert largest_change(errors) > 1
 
 
 def test_weights_are_within_their_resolution():

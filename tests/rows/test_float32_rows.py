@@ -117,13 +117,6 @@ def test_images_have_the_norm_of_the_clip_at_most(monkeypatch, made):
     assert LONGEST * (1 - 1e-3) <= longest_image(monkeypatch, SINGLE, made) <= LONGEST
 
 
-@BOTH
-def test_planted_allowance_of_float64_is_caught_in_lengths(monkeypatch, made):
-    honest = np.divide
-    monkeypatch.setattr(module.np, "divide", lambda a, b, out: honest(1.0, b, out=out))
-    assert longest_image(monkeypatch, 2.0**-53, made) > LONGEST
-
-
 def worst_group(condition):
     """Error of the sum of a group, stretched by a map, relative to the reach of a record."""
     group = group_size(condition)

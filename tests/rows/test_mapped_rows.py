@@ -83,14 +83,6 @@ def test_no_formed_row_is_longer_than_the_bound(form, bias):
     assert lengths.max() > LONGEST - 1e-12
 
 
-def test_length_test_sees_rows_that_are_hardly_clipped(monkeypatch):
-    """Planted: lengths that are computed a little too small."""
-    honest = module.sums_of_squares
-    monkeypatch.setattr(module, "sums_of_squares", lambda Z: honest(Z) * (1.0 - 1e-13))
-    with pytest.raises(AssertionError):
-        test_no_formed_row_is_longer_than_the_bound(np.asarray, 0.25)
-
-
 @pytest.mark.parametrize(("n", "d"), [(1, 1), (10, 600), (10**6, 3), (10**5, 51), (50, 10**5)])
 def test_images_are_formed_in_no_larger_blocks_than_rows_are_read(n, d):
     size = formed_block_rows(n, d)
