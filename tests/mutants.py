@@ -852,6 +852,12 @@ MUTANTS = [
         "estimators/_centred.py",
         "tests/estimators/test_centred.py",
         (
+            "CentredFit.first_rows",
+            "normalised_rows(X, unit, constant or None, clips=self._has_norm)",
+            "clipped_rows(X, unit, constant or None)",
+            "test_without_a_moment_rows_have_norm_one",
+        ),
+        (
             "plan_centred_objective",
             "left = rest.epsilon if",
             "left = epsilon if",
@@ -1250,6 +1256,24 @@ MUTANTS = [
     *of(
         "rows/directions.py",
         "tests/rows/test_direction_counts.py",
+        (
+            "open_records",
+            "stream.radius + rounding",
+            "0.9 * stream.radius + rounding",
+            "test_records_are_set_aside_only_where_all_directions_agree",
+        ),
+        (
+            "open_records",
+            "stream.radius + rounding",
+            "stream.radius",
+            "test_records_are_set_aside_only_where_all_directions_agree",
+        ),
+        (
+            "_integers",
+            "integer_norm(ROW_NORM, values.shape[1])",
+            "integer_norm(ROW_NORM, values.shape[1]) / (1.0 + 3000.0 * np.abs(values[:, 0]).max(initial=0.0))",
+            "test_a_record_changes_a_score_by_one_at_most",
+        ),
         ("open_records", "* FAR_UP", "", "test_a_record_on_the_edge_of_a_cone_is_not_set_aside"),
         (
             "margin_costs",
@@ -1317,6 +1341,12 @@ MUTANTS = [
     *of(
         "rows/directions.py",
         "tests/rows/test_margin_counts.py",
+        (
+            "IntegerRows.__getitem__",
+            "self.kept[index]",
+            "np.rint(self.kept[index] / (1.0 + np.abs(self.kept[index][:, :1]).max(initial=0.0) / 400.0))",
+            "test_a_record_changes_a_cost_by_one_at_most",
+        ),
         ("margin_costs", "sizes[0] -", "sizes[0] +", "test_costs_are_the_definition"),
     ),
     *of(
@@ -1375,6 +1405,12 @@ MUTANTS = [
         "selection/small_tables.py",
         "tests/selection/test_small_tables.py",
         (
+            "ListSelection.costs",
+            "self._drawn_costs(X",
+            "replace(self, seed=(9, int(codes[0])))._drawn_costs(X",
+            "test_a_record_changes_a_cost_by_one_at_most",
+        ),
+        (
             "TableSelection._drawn_costs",
             "np.nan_to_num(X)",
             "np.nan_to_num(X, nan=np.nanmean(X))",
@@ -1421,6 +1457,12 @@ MUTANTS = [
         "selection/small_tables.py",
         "tests/selection/test_staged_trees.py",
         (
+            "ListSelection.costs",
+            "self._drawn_costs(X",
+            "replace(self, seed=(9, len(codes) % 2))._drawn_costs(X",
+            "test_a_record_changes_a_cost_by_one_at_most",
+        ),
+        (
             "plan_error_count",
             "(epsilon - part) * FAR_DOWN",
             "epsilon",
@@ -1430,6 +1472,12 @@ MUTANTS = [
     *of(
         "selection/small_tables.py",
         "tests/estimators/test_prior.py",
+        (
+            "ListSelection.costs",
+            "classes_of(self.prior, X)",
+            "classes_of(self.prior, X - np.nan_to_num(X).mean(axis=0))",
+            "test_a_record_changes_the_errors_of_a_prior_by_one_at_most",
+        ),
         (
             "ListSelection.costs",
             "class_factors(weights)[codes[said != codes]].sum()",
@@ -2185,6 +2233,24 @@ MUTANTS = [
         "data/people.py",
         "tests/test_persons.py",
         (
+            "People.weights_for",
+            "(one // self.counts) / one",
+            "1.0 + 0.0 * self.counts",
+            "test_every_query_moves_by_its_sensitivity_at_most_whatever_rows_people_have",
+        ),
+        (
+            "People.__len__",
+            "len(self.counts)",
+            "int(self.counts.sum())",
+            "test_every_query_moves_by_its_sensitivity_at_most_whatever_rows_people_have",
+        ),
+        (
+            "People._tiles",
+            "width < AT_ONCE",
+            "width < self.counts.max()",
+            "test_the_work_is_in_proportion_to_the_rows",
+        ),
+        (
             "People.row_by_row",
             "function(index)[is_there]",
             "function(index[is_there])",
@@ -2239,42 +2305,12 @@ MUTANTS = [
     ),
     *of(
         "selection/small_tables.py",
-        "tests/selection/test_small_tables.py",
-        (
-            "ListSelection.costs",
-            "self._drawn_costs(X",
-            "replace(self, seed=(9, int(codes[0])))._drawn_costs(X",
-            "test_a_record_changes_a_cost_by_one_at_most",
-        ),
-    ),
-    *of(
-        "selection/small_tables.py",
         "tests/selection/test_small_trees.py",
         (
             "ListSelection.costs",
             "self._drawn_costs(X",
             "replace(self, seed=(8, int(codes[0])))._drawn_costs(X",
             "test_a_record_changes_a_cost_by_one_at_most",
-        ),
-    ),
-    *of(
-        "selection/small_tables.py",
-        "tests/selection/test_staged_trees.py",
-        (
-            "ListSelection.costs",
-            "self._drawn_costs(X",
-            "replace(self, seed=(9, len(codes) % 2))._drawn_costs(X",
-            "test_a_record_changes_a_cost_by_one_at_most",
-        ),
-    ),
-    *of(
-        "selection/small_tables.py",
-        "tests/estimators/test_prior.py",
-        (
-            "ListSelection.costs",
-            "classes_of(self.prior, X)",
-            "classes_of(self.prior, X - np.nan_to_num(X).mean(axis=0))",
-            "test_a_record_changes_the_errors_of_a_prior_by_one_at_most",
         ),
     ),
     *of(
@@ -2288,54 +2324,6 @@ MUTANTS = [
         ),
     ),
     *of(
-        "rows/directions.py",
-        "tests/rows/test_direction_counts.py",
-        (
-            "open_records",
-            "stream.radius + rounding",
-            "0.9 * stream.radius + rounding",
-            "test_records_are_set_aside_only_where_all_directions_agree",
-        ),
-        (
-            "open_records",
-            "stream.radius + rounding",
-            "stream.radius",
-            "test_records_are_set_aside_only_where_all_directions_agree",
-        ),
-        (
-            "_integers",
-            "integer_norm(ROW_NORM, values.shape[1])",
-            "integer_norm(ROW_NORM, values.shape[1]) / (1.0 + 3000.0 * np.abs(values[:, 0]).max(initial=0.0))",
-            "test_a_record_changes_a_score_by_one_at_most",
-        ),
-    ),
-    *of(
-        "rows/directions.py",
-        "tests/rows/test_margin_counts.py",
-        (
-            "IntegerRows.__getitem__",
-            "self.kept[index]",
-            "np.rint(self.kept[index] / (1.0 + np.abs(self.kept[index][:, :1]).max(initial=0.0) / 400.0))",
-            "test_a_record_changes_a_cost_by_one_at_most",
-        ),
-    ),
-    *of(
-        "data/record_weights.py",
-        "tests/estimators/test_sample_weight.py",
-        (
-            "_checked",
-            "np.ldexp(np.floor(np.ldexp(weights, bits)), -bits)",
-            "2.0 * np.ldexp(np.floor(np.ldexp(weights, bits)), -bits)",
-            "test_records_of_weight_one_come_near_the_bound",
-        ),
-        (
-            "_checked",
-            "np.ldexp(np.floor(np.ldexp(weights, bits)), -bits)",
-            "len(weights) * weights / max(weights.sum(), 1e-9)",
-            "test_records_of_weight_one_come_near_the_bound",
-        ),
-    ),
-    *of(
         "estimators/base.py",
         "tests/estimators/test_sample_weight.py",
         (
@@ -2346,16 +2334,6 @@ MUTANTS = [
         ),
     ),
     *of(
-        "estimators/base.py",
-        "tests/test_common.py",
-        (
-            "PrivateLinearClassifier._facts",
-            "data_norm=data_norm",
-            "data_norm=data_norm * (1.0 + float(np.mean(data.class_indices)))",
-            "test_noise_scale_is_bit_identical_on_other_data",
-        ),
-    ),
-    *of(
         "engine/steps.py",
         "tests/estimators/test_table.py",
         (
@@ -2363,42 +2341,6 @@ MUTANTS = [
             "2.0 * (clip * longest + rounding)",
             "0.1 * (clip * longest + rounding)",
             "test_a_fit_is_a_function_of_its_releases",
-        ),
-    ),
-    *of(
-        "engine/moment.py",
-        "tests/engine/test_linear.py",
-        (
-            "moment_noise",
-            "math.sqrt(2.0) * UP + rounding",
-            "0.5 * (math.sqrt(2.0) * UP + rounding)",
-            "test_sensitivities_against_brute_force",
-        ),
-        (
-            "Centring.longest",
-            "self.radius / self.length",
-            "5.0 * self.radius / self.length",
-            "test_sensitivities_against_brute_force",
-        ),
-    ),
-    *of(
-        "engine/linear.py",
-        "tests/engine/test_linear.py",
-        (
-            "_squares",
-            "squares * _SQUARE_STEPS",
-            "2 * squares * _SQUARE_STEPS",
-            "test_a_record_moves_the_length_by_one_at_most",
-        ),
-    ),
-    *of(
-        "engine/steps.py",
-        "tests/engine/test_linear.py",
-        (
-            "clipped_slopes",
-            "least = 1.0 / clip_of(2)",
-            "least = 0.4 / clip_of(2)",
-            "test_sensitivities_against_brute_force",
         ),
     ),
     *of(
@@ -2414,12 +2356,7 @@ MUTANTS = [
     *of(
         "engine/release.py",
         "tests/estimators/test_default_linear.py",
-        (
-            "run",
-            "del rows",
-            "rows.X.mean()",
-            "test_only_questions_read_the_rows",
-        ),
+        ("run", "del rows", "rows.X.mean()", "test_only_questions_read_the_rows"),
     ),
     *of(
         "engine/counts.py",
@@ -2429,36 +2366,6 @@ MUTANTS = [
             "sizes.min() / sizes",
             "sizes.max() / sizes",
             "test_a_fit_is_a_function_of_its_releases",
-        ),
-    ),
-    *of(
-        "estimators/_centred.py",
-        "tests/estimators/test_centred.py",
-        (
-            "CentredFit.first_rows",
-            "normalised_rows(X, unit, constant or None, clips=self._has_norm)",
-            "clipped_rows(X, unit, constant or None)",
-            "test_without_a_moment_rows_have_norm_one",
-        ),
-    ),
-    *of(
-        "rows/mapped_rows.py",
-        "tests/estimators/test_centred.py",
-        (
-            "FormedRows.blocks",
-            "self.longest / np.maximum(lengths, self.longest)",
-            "3.0 * self.longest / np.maximum(lengths, self.longest)",
-            "test_change_behind_a_map_is_that_of_rows_of_norm_one",
-        ),
-    ),
-    *of(
-        "rows/mapped_rows.py",
-        "tests/rows/test_mapped_rows.py",
-        (
-            "FormedRows.blocks",
-            "(1.0 + (images.shape[1] + 8) * 2.0**-52)",
-            "(1.0 - 1e-13)",
-            "test_no_formed_row_is_longer_than_the_bound",
         ),
     ),
     *of(
@@ -2518,54 +2425,6 @@ MUTANTS = [
         ),
     ),
     *of(
-        "rows/rows.py",
-        "tests/rows/test_rows_by_themselves.py",
-        (
-            "Rows._lengths",
-            "return np.sqrt(out)\n        for",
-            "return np.sqrt(out) / out.max() * out.max()\n        for",
-            "test_no_bit_of_a_row_depends_on_the_others",
-        ),
-        (
-            "Rows.lengths",
-            "self._by_person(lambda rows: rows._lengths(transform))",
-            "np.nextafter(self._lengths(transform), 0.0 if np.any(self._scale < 1e-100) else self._lengths(transform))",
-            "test_no_bit_of_a_row_depends_on_the_others",
-        ),
-    ),
-    *of(
-        "data/people.py",
-        "tests/test_persons.py",
-        (
-            "People.weights_for",
-            "(one // self.counts) / one",
-            "1.0 + 0.0 * self.counts",
-            "test_every_query_moves_by_its_sensitivity_at_most_whatever_rows_people_have",
-        ),
-        (
-            "People.__len__",
-            "len(self.counts)",
-            "int(self.counts.sum())",
-            "test_every_query_moves_by_its_sensitivity_at_most_whatever_rows_people_have",
-        ),
-        (
-            "People._tiles",
-            "width < AT_ONCE",
-            "width < self.counts.max()",
-            "test_the_work_is_in_proportion_to_the_rows",
-        ),
-    ),
-    *of(
-        "rows/rows.py",
-        "tests/test_persons.py",
-        (
-            "Rows._by_person",
-            "self.people is None",
-            "True",
-            "test_no_bit_of_a_row_depends_on_how_many_rows_others_have",
-        ),
-    ),
-    *of(
         "_rounding.py",
         "tests/estimators/test_ranking_threshold.py",
         (
@@ -2576,18 +2435,20 @@ MUTANTS = [
         ),
     ),
     *of(
-        "estimators/_rare_tables.py",
-        "tests/estimators/test_ranked_by_a_column.py",
-        (
-            "RareTableFit.run",
-            "permit.enter(self.follows, plan.events)",
-            "pass",
-            "test_the_record_is_the_same_whichever_follows",
-        ),
-    ),
-    *of(
         "data/record_weights.py",
         "tests/estimators/test_sample_weight.py",
+        (
+            "_checked",
+            "np.ldexp(np.floor(np.ldexp(weights, bits)), -bits)",
+            "2.0 * np.ldexp(np.floor(np.ldexp(weights, bits)), -bits)",
+            "test_records_of_weight_one_come_near_the_bound",
+        ),
+        (
+            "_checked",
+            "np.ldexp(np.floor(np.ldexp(weights, bits)), -bits)",
+            "len(weights) * weights / max(weights.sum(), 1e-9)",
+            "test_records_of_weight_one_come_near_the_bound",
+        ),
         (
             "_checked",
             "weights <= 1.0",
@@ -2921,6 +2782,12 @@ MUTANTS = [
         "engine/steps.py",
         "tests/engine/test_linear.py",
         (
+            "clipped_slopes",
+            "least = 1.0 / clip_of(2)",
+            "least = 0.4 / clip_of(2)",
+            "test_sensitivities_against_brute_force",
+        ),
+        (
             "step_sensitivity",
             "return 2.0 * (",
             "return (",
@@ -2942,6 +2809,18 @@ MUTANTS = [
     *of(
         "engine/moment.py",
         "tests/engine/test_linear.py",
+        (
+            "moment_noise",
+            "math.sqrt(2.0) * UP + rounding",
+            "0.5 * (math.sqrt(2.0) * UP + rounding)",
+            "test_sensitivities_against_brute_force",
+        ),
+        (
+            "Centring.longest",
+            "self.radius / self.length",
+            "5.0 * self.radius / self.length",
+            "test_sensitivities_against_brute_force",
+        ),
         (
             "moment_noise",
             "math.sqrt(2.0) * UP + rounding",
@@ -2970,6 +2849,12 @@ MUTANTS = [
     *of(
         "engine/linear.py",
         "tests/engine/test_linear.py",
+        (
+            "_squares",
+            "squares * _SQUARE_STEPS",
+            "2 * squares * _SQUARE_STEPS",
+            "test_a_record_moves_the_length_by_one_at_most",
+        ),
         (
             "clipped_rows_over",
             "clip_scales(X, longest * unit) / unit",
@@ -3467,6 +3352,12 @@ MUTANTS = [
         "estimators/base.py",
         "tests/test_common.py",
         (
+            "PrivateLinearClassifier._facts",
+            "data_norm=data_norm",
+            "data_norm=data_norm * (1.0 + float(np.mean(data.class_indices)))",
+            "test_noise_scale_is_bit_identical_on_other_data",
+        ),
+        (
             "PrivateClassifier.fit",
             'print(f"{type(self).__name__} has charged and released it")',
             "print(data.class_indices)",
@@ -3638,6 +3529,12 @@ MUTANTS = [
     *of(
         "estimators/_rare_tables.py",
         "tests/estimators/test_ranked_by_a_column.py",
+        (
+            "RareTableFit.run",
+            "permit.enter(self.follows, plan.events)",
+            "pass",
+            "test_the_record_is_the_same_whichever_follows",
+        ),
         (
             "ColumnRankingFit.events",
             "(self.choice.event,)",
@@ -6467,6 +6364,12 @@ MUTANTS = [
         (
             "FormedRows.blocks",
             "self.longest / np.maximum(lengths, self.longest)",
+            "3.0 * self.longest / np.maximum(lengths, self.longest)",
+            "test_change_behind_a_map_is_that_of_rows_of_norm_one",
+        ),
+        (
+            "FormedRows.blocks",
+            "self.longest / np.maximum(lengths, self.longest)",
             "1.0 / np.maximum(1.0, 0.0 * lengths)",
             "test_no_final_row_is_longer_than_the_bound",
         ),
@@ -6474,6 +6377,18 @@ MUTANTS = [
     *of(
         "rows/rows.py",
         "tests/rows/test_rows_by_themselves.py",
+        (
+            "Rows._lengths",
+            "return np.sqrt(out)\n        for",
+            "return np.sqrt(out) / out.max() * out.max()\n        for",
+            "test_no_bit_of_a_row_depends_on_the_others",
+        ),
+        (
+            "Rows.lengths",
+            "self._by_person(lambda rows: rows._lengths(transform))",
+            "np.nextafter(self._lengths(transform), 0.0 if np.any(self._scale < 1e-100) else self._lengths(transform))",
+            "test_no_bit_of_a_row_depends_on_the_others",
+        ),
         (
             "Rows.scores",
             "X.flags.c_contiguous",
@@ -6484,6 +6399,12 @@ MUTANTS = [
     *of(
         "rows/rows.py",
         "tests/test_persons.py",
+        (
+            "Rows._by_person",
+            "self.people is None",
+            "True",
+            "test_no_bit_of_a_row_depends_on_how_many_rows_others_have",
+        ),
         (
             "Rows.apply_to_classes",
             "if self.people is None else counted * self.shares",
@@ -6530,6 +6451,12 @@ MUTANTS = [
     *of(
         "rows/mapped_rows.py",
         "tests/rows/test_mapped_rows.py",
+        (
+            "FormedRows.blocks",
+            "(1.0 + (images.shape[1] + 8) * 2.0**-52)",
+            "(1.0 - 1e-13)",
+            "test_no_formed_row_is_longer_than_the_bound",
+        ),
         (
             "FormedRows.block_rows",
             "formed_block_rows(*self.shape)",
