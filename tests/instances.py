@@ -159,6 +159,12 @@ def _scale(name: str) -> dict[str, Any]:
     return {} if name == "LabelPrivateClassifier" else {"data_norm": 1.0}
 
 
+def made(name: str, **params: Any) -> Any:
+    """Return an estimator by its name; networks choose among few candidates."""
+    few = {"n_candidates": 500} if name == "PureNetworkClassifier" else {}
+    return getattr(dp_halfspace, name)(**{**few, **params})
+
+
 def instances(*, through_origin: bool = True, **common: Any) -> list[Any]:
     """Every variant of every estimator, with `common` parameters on top."""
     return [

@@ -11,9 +11,8 @@ import pytest
 from sklearn.base import clone
 from sklearn.utils.estimator_checks import estimator_checks_generator
 
-import dp_halfspace
 from dp_halfspace import BudgetError, PrivacyWarning
-from tests.instances import ESTIMATORS, instances, label
+from tests.instances import ESTIMATORS, instances, label, made
 from tests.releases import record_releases
 
 every_estimator = pytest.mark.parametrize("estimator", instances(), ids=label)
@@ -57,9 +56,7 @@ def first_of_each(models, n):
 two_of_each = pytest.mark.parametrize(
     "estimator", list(first_of_each(instances(), 2)), ids=[label(e) for e in instances()]
 )
-one_of_each = pytest.mark.parametrize(
-    "estimator", [getattr(dp_halfspace, name)() for name in ESTIMATORS], ids=label
-)
+one_of_each = pytest.mark.parametrize("estimator", [made(name) for name in ESTIMATORS], ids=label)
 
 
 # The checks that reach the algorithm; all others see the class, and run on its first model alone.

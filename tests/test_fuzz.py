@@ -32,7 +32,7 @@ from dp_halfspace.preprocessing import PrivateScaler
 from dp_halfspace.privacy.record import PrivacyRecord
 from tests.instances import VARIANTS
 
-CASES, PARTS, FEW = 20_000, 20, 36
+CASES, PARTS, FEW = 20_000, 20, 24
 # Of one processor; the plan of a multinomial model is what takes longest.
 MOST_SECONDS = 5.0
 # What asks for work, and how much of it is asked for here.

@@ -25,7 +25,7 @@ from dp_halfspace.data.chunks import LocalChunks
 from dp_halfspace.data.validation import check_features
 from dp_halfspace.preprocessing import PrivateScaler, PublicScaler
 from tests.conftest import separated
-from tests.instances import ESTIMATORS
+from tests.instances import ESTIMATORS, made
 
 pytestmark = pytest.mark.usefixtures("short_lists")
 X, Y = separated(40, 2)
@@ -33,9 +33,7 @@ one_of_each = pytest.mark.parametrize("name", ESTIMATORS)
 
 
 def estimator(name, **params):
-    return getattr(dp_halfspace, name)(
-        **{"classes": [0, 1], "epsilon": 5.0, "data_norm": 1.0, **params}
-    )
+    return made(name, **{"classes": [0, 1], "epsilon": 5.0, "data_norm": 1.0, **params})
 
 
 def frame(column):

@@ -192,7 +192,7 @@ def test_every_query_moves_by_its_sensitivity_at_most_whatever_rows_people_have(
     "name", ["units", "fourier", *slow("stated", "margin", "additive", "table")]
 )
 def test_so_does_every_query_of_three_classes(name):
-    assert worst(CASES[name], 4, n_classes=3) <= 1.0
+    assert worst(CASES[name], 2, n_classes=3) <= 1.0
 
 
 @pytest.mark.sampled(1)
@@ -279,14 +279,16 @@ def test_a_person_moves_a_statistic_of_columns_like_a_record(name):
     assert 1 - 1e-6 <= found[1] / euclidean <= 1 + 2.0**-40
 
 
-def test_weights_of_a_person_add_up_to_one_at_most_and_sums_are_exact():
-    counts = np.array([1, 2, 3, 7, 50, 1001, 2**20])
-    for n_people in (7, 2**22):
+def test_weights_of_a_person_add_up_to_one_at_most_and_sums_are_exact(monkeypatch):
+    """As if a float had 40 bits, so that a thousand people are many."""
+    monkeypatch.setattr(people_module, "EXACT_BITS", 40)
+    counts = np.array([1, 2, 3, 7, 50, 1001, 2**16])
+    for n_people in (7, 2**11):
         many = np.ones(n_people, dtype=np.int64)
         many[:7] = counts
         weights = People(many).weights
         starts = np.cumsum(many) - many
-        one = 1 << min(30, 52 - n_people.bit_length())
+        one = 1 << min(30, 40 - n_people.bit_length())
         for start, size in zip(starts[:7], counts, strict=True):
             total = Fraction(int(weights[start] * one) * int(size), one)
             assert 1 - Fraction(int(size), one) < total <= 1
@@ -385,7 +387,7 @@ def standing(counts, block_rows):
 def test_the_place_of_a_row_does_not_depend_on_how_many_rows_others_have(monkeypatch, block_rows):
     monkeypatch.setattr(people_module, "AT_ONCE", 8)
     rng = np.random.default_rng(0)
-    for _ in range(30):
+    for _ in range(12):
         counts = rng.choice([1, 1, 1, 2, 3, 9, 40], rng.integers(1, 40))
         others = np.where(np.arange(len(counts)) % 3, counts, rng.choice([1, 2, 5, 100]))
         places = standing(counts, block_rows), standing(others, block_rows)
@@ -682,26 +684,30 @@ def refusal(use):
     return said + [text for text in messages if "every row has the same score" not in text]
 
 
-def refusals(case, n_rows):
+@pytest.fixture(scope="module")
+def scored_model():
+    """A model whose scores of refused tables are asked for."""
+    return AdaptiveMarginClassifier(data_norm=1.0, classes=[0, 1]).fit(*small_table(200))
+
+
+def refusals(case, n_rows, scored_model):
     """All that is said of a table by fits, plans and scores of people."""
     X, y, groups = refused_tables(n_rows)[case]
     for name, model in PEOPLE.items():
         ways = [clone(model).fit, *([clone(model).plan] if "table" in name else [])]
         for use in ways:
             yield name, refusal(lambda use=use: use(X, y, groups=groups))
-    rows, labels = small_table(200)
-    fitted = AdaptiveMarginClassifier(data_norm=1.0, classes=[0, 1]).fit(rows, labels)
     for metric in ("accuracy", "roc_auc", "log_loss"):
         asked = {"metric": metric, "groups": groups, "delta": 1e-6}
-        yield metric, refusal(lambda asked=asked: private_score(fitted, X, y, **asked))
+        yield metric, refusal(lambda asked=asked: private_score(scored_model, X, y, **asked))
 
 
 @pytest.mark.parametrize("case", refused_tables(100))
-def test_no_refusal_tells_how_many_rows_people_have(case):
-    found = [list(refusals(case, n_rows)) for n_rows in (317, 431)]
+def test_no_refusal_tells_how_many_rows_people_have(case, scored_model):
+    found = [list(refusals(case, n_rows, scored_model)) for n_rows in (131, 167)]
     assert found[0] == found[1]
     assert any(said for _, said in found[0])
-    assert not any(word in str(found) for word in ("317", "431", "316", "430", "secret"))
+    assert not any(word in str(found) for word in ("131", "167", "130", "166", "secret"))
 
 
 @pytest.mark.parametrize("name", ["open", "open table"])

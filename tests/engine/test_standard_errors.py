@@ -181,7 +181,7 @@ def joint_factors(labels_of, monkeypatch):
 
     monkeypatch.setattr(linear, "with_shrunk_joint", watched)
     model, y = PrivateKernelClassifier(epsilon=4.0), (labels_of(X) > 0).astype(int)
-    for seed in range(3):
+    for seed in range(2):
         fitted(model, X, y, classes=[0, 1], random_state=seed)
     return np.array(found)
 

@@ -10,23 +10,22 @@ from sklearn.datasets import load_digits
 import dp_halfspace
 from benchmarks.problems import load
 
-# Fits, and what their median exceeds: one fit reaches .87 with standard deviation .012
+# What a fit exceeds, which reaches .87 with standard deviation .012
 # (adaptive margin), .81 with .035 (output perturbation).
 DIGITS = [
-    ("AdaptiveMarginClassifier", {"epsilon": 3.0}, 1, 0.75),
-    ("ObjectivePerturbationClassifier", {"epsilon": 8.0}, 1, 0.72),
-    ("ObjectivePerturbationClassifier", {"epsilon": 8.0, "delta": 0.0}, 1, 0.7),
-    ("OutputPerturbationClassifier", {"epsilon": 8.0}, 7, 0.65),
+    ("AdaptiveMarginClassifier", {"epsilon": 3.0}, 0.75),
+    ("ObjectivePerturbationClassifier", {"epsilon": 8.0}, 0.72),
+    ("ObjectivePerturbationClassifier", {"epsilon": 8.0, "delta": 0.0}, 0.7),
+    ("OutputPerturbationClassifier", {"epsilon": 8.0}, 0.65),
 ]
 
 
-@pytest.mark.parametrize(("name", "params", "fits", "least"), DIGITS)
-def test_digits_within_one_budget(name, params, fits, least):
+@pytest.mark.parametrize(("name", "params", "least"), DIGITS)
+def test_digits_within_one_budget(name, params, least):
     X, y = load_digits(return_X_y=True)
     X = X / 16
     model = getattr(dp_halfspace, name)(data_norm=4.0, classes=range(10), **params)
-    scores = [model.fit(X[:1257], y[:1257]).score(X[1257:], y[1257:]) for _ in range(fits)]
-    assert np.median(scores) > least
+    assert model.fit(X[:1257], y[:1257]).score(X[1257:], y[1257:]) > least
     assert model.privacy_.epsilon == params["epsilon"]
 
 

@@ -77,6 +77,7 @@ def test_a_score_weighs_the_records_as_asked():
     assert model.score(X, labels, weights) == pytest.approx(1.0 - 210.0 / 1830.0)
 
 
+@pytest.mark.sampled(16)
 @pytest.mark.parametrize("estimator", instances(), ids=label)
 def test_a_class_says_whether_it_takes_more_than_two_classes(estimator):
     X, y = with_enough_records(estimator, *separated(60, 4, 3))

@@ -159,7 +159,7 @@ def final(X, plan, length, released):
     return np.column_stack([images, np.full(len(X), centring.constants[0])]), centring
 
 
-@pytest.mark.sampled(12)
+@pytest.mark.sampled(8)
 @TABLES
 @pytest.mark.parametrize("k", [2, 3])
 @pytest.mark.parametrize("delta", [0.0, 1e-6])

@@ -15,7 +15,7 @@ import dp_halfspace
 from dp_halfspace import CertificateError, PrivacyWarning
 from dp_halfspace.datasets import in_chunks
 from tests.conftest import separated
-from tests.instances import ESTIMATORS, with_enough_records
+from tests.instances import ESTIMATORS, made, with_enough_records
 from tests.support import Book, one_of_each
 
 NAN, INF = float("nan"), float("inf")
@@ -153,7 +153,7 @@ def test_a_value_outside_of_its_range_is_refused_by_the_name_of_its_parameter(na
 @pytest.mark.parametrize("name", ESTIMATORS)
 def test_a_refused_refit_keeps_the_fitted_model(name):
     X, y = separated(100, 4)
-    model = getattr(dp_halfspace, name)(classes=[0, 1]).fit(X, y)
+    model = made(name, classes=[0, 1]).fit(X, y)
     before = dict(vars(model.set_params(epsilon=-1.0)))
     with pytest.raises(ValueError, match="epsilon"):
         model.fit(X, y)

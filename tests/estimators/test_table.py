@@ -268,14 +268,14 @@ def test_the_ledger_is_charged_before_any_noise():
     assert len(ledger.entries()) == 3
 
 
-def seen(values, schema=STATED):
+def seen(values):
     """Everything but released numbers that a fit and a prediction show."""
     frame = odd(FRAME, values)
     labels = LABELS.copy()
     labels[0] = "no"
     with warnings.catch_warnings(record=True) as caught, record_releases() as releases:
         warnings.simplefilter("always")
-        model = clone(TABLE).set_params(schema=schema, random_state=3).fit(frame, labels)
+        model = clone(TABLE).set_params(schema=STATED, random_state=3).fit(frame, labels)
         probabilities = model.predict_proba(frame)
     state = [(name, type(value), np.shape(value)) for name, value in vars(model).items()
              if name not in ("schema", "classes")]  # fmt: skip
@@ -293,9 +293,10 @@ def seen(values, schema=STATED):
     )
 
 
-@pytest.mark.parametrize("values", NEIGHBOURS, ids=["missing", "strings", "extremes"])
-def test_nothing_depends_on_what_an_entry_holds(values):
-    assert seen(values) == seen({})
+def test_nothing_depends_on_what_an_entry_holds():
+    usual = seen({})
+    for values in NEIGHBOURS:
+        assert seen(values) == usual
 
 
 def worst(estimator, trials=4):

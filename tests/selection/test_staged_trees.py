@@ -70,7 +70,7 @@ def test_what_was_counted_is_predicted(n_classes):
     plan = plan_staged_tree(60, 3, n_classes, 1.0, seed=0, counts=True)
     plan = replace(plan, n_cuts=14)
     rng, labels, astray = np.random.default_rng(0), set(), 0
-    for _ in range(60):
+    for _ in range(25):
         number, *chosen = rng.integers(10**6, size=3).tolist()
         model, (first, sides, errors) = counted(plan, X, codes, [[number], chosen, [7.0]])
         scores = asinh_cells(X, model.exponent).astype(float) @ model.coefficients.T
