@@ -1979,25 +1979,25 @@ MUTANTS = [
             "without_ledger_and_seed",
             'in {"ledger", "random_state"}',
             '== "ledger"',
-            "test_no_seed_and_no_account_travels_with_a_model",
+            "test_nothing_that_could_release_travels",
         ),
         (
             "without_ledger_and_seed",
             'in {"ledger", "random_state"}',
             '== "random_state"',
-            "test_no_seed_and_no_account_travels_with_a_model",
+            "test_nothing_that_could_release_travels",
         ),
         (
             "without_ledger_and_seed",
             "without_ledger_and_seed(value)",
             "value",
-            "test_no_seed_and_no_account_travels_with_a_model",
+            "test_nothing_that_could_release_travels",
         ),
         (
             "mapped_by_chunks",
             "without_ledger_and_seed(estimator)",
             "estimator",
-            "test_no_seed_and_no_account_travels_with_a_model",
+            "test_nothing_that_could_release_travels",
         ),
     ),
     *of(
@@ -4145,7 +4145,7 @@ MUTANTS = [
             "HeldOut._outcomes",
             "without_ledger_and_seed(model)",
             "model",
-            "test_no_seed_and_no_account_travels_with_a_model",
+            "test_nothing_that_could_release_travels",
         ),
         (
             "_by_rows",

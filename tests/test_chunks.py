@@ -14,7 +14,7 @@ from itertools import pairwise
 import numpy as np
 import pandas as pd
 import pytest
-from sklearn.base import BaseEstimator
+from sklearn.base import BaseEstimator, clone
 from sklearn.pipeline import make_pipeline
 
 import dp_halfspace
@@ -487,20 +487,6 @@ def test_every_row_is_in_the_checksum(dtype):
     assert _checksum(rows[:0]) != mark
 
 
-def test_signs_and_halves_of_words_are_in_the_checksum():
-    """What a sum of words times keys would lose: bits at the upper end, in pairs."""
-    rows = np.ones((4000, 4), dtype=np.float32)
-    marks = {_checksum(rows)}
-    for places in ([0, 2], [1, 3], [0, 1], [1], [2]):
-        for row in (0, 1, 500, 3999):
-            other = rows.copy()
-            other[row, places] *= -1.0
-            marks.add(_checksum(other))
-    assert len(marks) == 21
-    marks = {_checksum(np.roll(np.repeat([1.0, 0.0], [at, 4000 - at]), at)) for at in range(1, 400)}
-    assert len(marks) == 399
-
-
 @pytest.mark.parametrize(
     ("make", "passes"), [(AdaptiveMarginClassifier, 39), (PrivateKernelClassifier, 5)]
 )
@@ -729,9 +715,9 @@ def test_sums_over_chunks_stay_within_the_allowance(count):
 EVERY = {
     "margin": AdaptiveMarginClassifier,
     "kernel": PrivateKernelClassifier,
+    "table": dp_halfspace.PrivateTableClassifier,
     "minimum": partial(OutputPerturbationClassifier, preconditioner=False),
     "ranking": PrivateAUCClassifier,
-    "table": dp_halfspace.PrivateTableClassifier,
 }
 
 
@@ -739,82 +725,51 @@ EVERY = {
 @pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", EVERY)
 def test_nothing_that_could_release_travels(name, monkeypatch):
-    """Everything that goes to a worker is pickled: it holds no permit, ledger or randomness."""
+    """Everything that goes to a worker is pickled: it holds no permit, account or randomness.
+
+    Whoever knows the seed can subtract the noise: a worker is given none, nor a copy of it.
+    """
     cloudpickle, dask = pytest.importorskip("cloudpickle"), pytest.importorskip("dask")
+    honest, graphs, models = BaseEstimator.__getstate__, [], []
 
     def refuse(self, protocol):
         raise AssertionError("randomness, or an account, on its way to a worker")
 
-    ledger = PrivacyLedger(epsilon=5.0, delta=1e-3)
-    for kind in (OperatingSystemBytes, SeededBytes, PrivacyLedger):
-        monkeypatch.setattr(kind, "__reduce_ex__", refuse)
-    sent = []
-
-    def workers(graph, keys, **options):
-        sent.append(len(cloudpickle.dumps(graph)))
-        return dask.get(graph, keys, **options)
-
-    cut, make = of_dask(3), partial(EVERY[name], classes=[0, 1])
-    with dask.config.set(scheduler=workers):
-        model = make(ledger=ledger).fit(cut(X), cut(TWO))
-        model.predict(cut(X)).compute()
-        private_score(make_pipeline(model), cut(X), cut(TWO), ledger=ledger)
-        assert len(ledger.entries()) == 2
-        if name != "margin":
-            return
-        make(random_state=0).fit(cut(X), cut(TWO))
-        assert len(sent) > 50
-        bad = checked_chunks(model, cut(X), reset=False)
-        for planted in (ledger, SeededBytes(0, "noise"), OperatingSystemBytes(), model):
-            with pytest.raises(RuntimeError, match="AssertionError, whose message is not shown"):
-                bad.total(np.multiply, planted)
-
-
-@quiet
-@pytest.mark.parametrize(
-    "name",
-    [
-        "margin",
-        "table",
-        *(
-            pytest.param(name, marks=pytest.mark.slow)
-            for name in (
-                "kernel",
-                "minimum",
-                "ranking",
-            )
-        ),
-    ],
-)
-def test_no_seed_and_no_account_travels_with_a_model(name, monkeypatch):
-    """Whoever knows the seed can subtract the noise: a worker is given none, nor a copy of it."""
-    cloudpickle, dask = pytest.importorskip("cloudpickle"), pytest.importorskip("dask")
-    honest, sent = BaseEstimator.__getstate__, []
-
     def checked(self):
-        sent.append(type(self).__name__)
+        models.append(type(self).__name__)
         assert [vars(self).get(name) for name in ("ledger", "random_state")] == [None, None]
         return honest(self)
 
     def workers(graph, keys, **options):
         with monkeypatch.context() as patch:
             patch.setattr(BaseEstimator, "__getstate__", checked)
-            cloudpickle.dumps(graph)
+            for kind in (OperatingSystemBytes, SeededBytes, PrivacyLedger):
+                patch.setattr(kind, "__reduce_ex__", refuse)
+            graphs.append(len(cloudpickle.dumps(graph)))
         return dask.get(graph, keys, **options)
 
-    cut, book = of_dask(3), Book()
+    cut, book, ledger = of_dask(3), Book(), PrivacyLedger(epsilon=20.0, delta=1e-3)
     with dask.config.set(scheduler=workers):
-        model = EVERY[name](classes=[0, 1], epsilon=9.0, random_state=12345)
+        model = EVERY[name](classes=[0, 1], epsilon=9.0, ledger=ledger)
         model.fit(cut(X), cut(TWO))
+        assert graphs
         # A fit sends functions of numbers.
-        assert not sent
-        model.set_params(ledger=book)
+        assert not models
+        model.set_params(ledger=book, random_state=12345)
         model.predict(cut(X)).compute()
-        private_score(model, cut(X), cut(TWO))
+        private_score(model, cut(X), cut(TWO), ledger=ledger)
         private_score(make_pipeline(model), cut(X), cut(TWO))
-    assert type(model).__name__ in sent
-    assert not book.records
-    assert (model.random_state, model.ledger) == (12345, book)
+        assert type(model).__name__ in models
+        assert not book.records
+        assert len(ledger.entries()) == 2
+        assert (model.random_state, model.ledger) == (12345, book)
+        if name != "margin":
+            return
+        clone(model).set_params(ledger=None).fit(cut(X), cut(TWO))
+        bad = checked_chunks(model, cut(X), reset=False)
+        for planted in (ledger, SeededBytes(0, "noise"), OperatingSystemBytes(), model):
+            with pytest.raises(RuntimeError, match="AssertionError, whose message is not shown"):
+                bad.total(np.multiply, planted)
 
 
 def test_the_test_of_travelling_sees_a_permit():

@@ -323,14 +323,6 @@ def test_rows_are_centred_so_that_the_larger_class_pulls_no_column():
     assert few[0] > 0
 
 
-def test_float32_and_float64_agree():
-    X, y = make_halfspace(3000, 6, margin=0.1, random_state=0)
-    k = (y > 0).astype(int)
-    a = fitted(X, k, copies_are_single=True)
-    b = fitted(X, k, copies_are_single=False)
-    assert a.coefficients == pytest.approx(b.coefficients, rel=1e-3)
-
-
 def test_sparse_and_dense_rows_agree():
     X, y = make_halfspace(2000, 6, margin=0.1, random_state=0)
     X[np.abs(X) < 0.2] = 0.0

@@ -105,17 +105,6 @@ def test_a_number_of_tasks_that_is_not_public_is_not_shown():
 
 
 @needs_callbacks
-def test_a_choice_between_two_plans_has_an_open_number_of_tasks():
-    X, y = table(600, 2)
-    watching = Watching()
-    kinds = {str(j): "number" for j in range(4)}
-    model = PrivateTableClassifier(epsilon=1.0, schema=kinds, classes=[0, 1])
-    model.set_callbacks(watching).fit(X, y)
-    assert watching.seen[0] == ("setup", None)
-    assert len(watching.seen) > 40
-
-
-@needs_callbacks
 def test_the_budget_is_charged_before_the_first_task_of_a_release(tmp_path):
     X, y = table()
     ledger = PrivacyLedger(tmp_path / "l.db", epsilon=5.0, delta=1e-3)

@@ -146,12 +146,3 @@ def test_pure_fits_have_no_preconditioner():
     assert not dict(model.plan(X, y).public).get("private_second_moment")
     with pytest.raises(ValueError, match="needs delta > 0"):
         model.set_params(preconditioner=True).plan(X, y)
-
-
-def test_wide_rows_have_no_preconditioner():
-    X, y = np.ones((600, 513)) / 40, np.arange(600) % 2
-    model = OutputPerturbationClassifier(epsilon=1e3, data_norm=1.0, classes=[0, 1])
-    assert not dict(model.plan(X, y).public).get("private_second_moment")
-    assert dict(model.plan(X[:, 1:], y).public)["private_second_moment"]
-    with pytest.raises(ValueError, match="at most 512 columns"):
-        model.set_params(preconditioner=True).fit(X, y)

@@ -40,19 +40,6 @@ def test_what_was_counted_is_predicted_where_rounded_rows_have_zeros():
             assert counted == np.sum(model.predict(X) != y)
 
 
-def test_class_weights_move_the_choice():
-    rng = np.random.default_rng(0)
-    X = rng.standard_normal((600, 3)) / 4
-    y = (X[:, 0] + 0.3 * rng.standard_normal(600) > 0).astype(int)
-
-    def share(weight):
-        weights = {0: 1.0, 1: weight}
-        model = PureHalfspaceClassifier(epsilon=50.0, class_weight=weights, data_norm=1.0)
-        return np.mean(model.fit(X, y).predict(X))
-
-    assert share(20.0) > 0.6 > 0.4 > share(0.05)
-
-
 def test_a_few_errors_are_taken_for_wider_margins():
     """Without noise: every direction without an error leaves most records a margin below .1."""
     X = np.array([[0.05, 1.0]] * 100 + [[0.05, -1.0]] * 3 + [[1.0, 0.0]] * 40)

@@ -322,17 +322,6 @@ def test_a_table_with_named_features_gets_them(features):
     assert isinstance(model.privacy_.events[0], Gaussian)
 
 
-@pytest.mark.slow
-def test_scores_of_extreme_rows_are_finite():
-    """Scores are finite at the ends of the floats, too."""
-    X, y = ward(200)
-    rows = np.vstack([X * 10.0**k for k in (-300, -100, 0, 100, 290)])
-    for kind in KINDS:
-        for _ in range(6):
-            model = fitted(kind, X, y, epsilon=0.5)
-            assert np.isfinite(model.decision_function(rows)).all()
-
-
 def several(n=300, seed=0, n_classes=3, n_columns=4):
     """Labels by the sizes of two columns of unknown units; missing values in the others."""
     rng = np.random.default_rng(seed)
@@ -384,29 +373,6 @@ def test_several_classes_are_told_apart_by_two_pure_choices(kind, n_classes):
     scores = model.decision_function(X)
     np.testing.assert_allclose(scores[17:18], model.decision_function(X[17:18]), rtol=1e-12)
     np.testing.assert_array_equal(model.classes_[scores.argmax(axis=1)], model.predict(X))
-
-
-def test_many_classes_and_people_are_left_to_the_engine():
-    X, y = several(n_classes=8)
-    kind = AdaptiveMarginClassifier(data_norm=1.0, epsilon=0.1)
-    for classes, people in ((8, None), (3, np.arange(300) // 2)):
-        asked = clone(kind).set_params(classes=np.arange(classes))
-        planned = asked.plan(np.nan_to_num(X) / 1e7, y % classes, groups=people)
-        assert dict(planned.public).get("solver") != "exponential_mechanism"
-
-
-def test_weights_of_several_classes_move_the_choice():
-    rng = np.random.default_rng(0)
-    X = rng.standard_normal((300, 3))
-    y = (X[:, 0] + 2.0 * rng.standard_normal(300) > 0).astype(int) + (np.arange(300) < 30)
-
-    def share(weight):
-        weights = {0: 1.0, 1: 1.0, 2: weight}
-        given = {"classes": [0, 1, 2], "epsilon": 0.6, "class_weight": weights}
-        return np.mean(AdaptiveMarginClassifier(**given).fit(X, y).predict(X) == 2)
-
-    assert np.mean([share(20.0) for _ in range(4)]) > 0.4
-    assert np.mean([share(0.05) for _ in range(4)]) < 0.2
 
 
 @pytest.mark.sampled(1)

@@ -62,18 +62,13 @@ def test_images_are_within_their_limit_in_exact_arithmetic():
     assert 1 - 1e-10 < max(lengths) <= 1
 
 
-def test_rows_at_the_bound_and_planted_bug(monkeypatch):
+def test_rows_at_the_bound_are_no_longer():
     for power in (-300, -160, -150, 0, 150, 160, 300):
         X = near_the_bound(n=50) * 10.0**power
         scales = clip_scales(X, 1.0)
         assert not exceeds(X, scales, 1.0)
         norms = np.linalg.norm(X * scales[:, None], axis=1) if power > 0 else scales
         np.testing.assert_allclose(norms, 1.0, rtol=1e-13)
-    X, true_rule = near_the_bound(), clipping._scales_from_squares
-    monkeypatch.setattr(
-        clipping, "_scales_from_squares", lambda squares, target: true_rule(squares, 1.0)
-    )
-    assert exceeds(X, clip_scales(X, 1.0), 1.0)
 
 
 def test_overflowing_norm_without_nan():
@@ -90,15 +85,11 @@ def test_overflowing_norm_without_nan():
 
 
 @pytest.mark.parametrize("bound", [1e-3, 1e-8, 1e-12, 3e-15, 1e-16, 1e-20])
-def test_a_factor_of_few_bits_is_rounded_down(bound, monkeypatch):
+def test_a_factor_of_few_bits_is_rounded_down(bound):
     """A subnormal factor may be off by half of itself: what is left of the row is shorter."""
     rng = np.random.default_rng(4)
     X = rng.uniform(-1.0, 1.0, (300, 2)) * 10.0 ** rng.uniform(300, 308.2, (300, 1))
     assert not exceeds(X, clip_scales(X, bound), bound)
-    # Planted: the nearest factor.
-    monkeypatch.setattr(clipping.math, "ulp", lambda _: 0.0)
-    if 3e-15 <= bound <= 1e-8:
-        assert exceeds(X, clip_scales(X, bound), bound)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float16, np.int64, np.int8, bool])

@@ -1,17 +1,13 @@
 """One selection among trees of two cuts: distribution, exact counts, what one record can do."""
 
-from collections import Counter
-from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
 import pytest
-from scipy.stats import chisquare
 
 from dp_halfspace.privacy.exponential import TalliedChoice
-from dp_halfspace.privacy.randomness import SeededBytes
 from dp_halfspace.rows.directions import CellStream, asinh_cells
-from dp_halfspace.selection.small_tables import counted_share, share_of
+from dp_halfspace.selection.small_tables import share_of
 from dp_halfspace.selection.small_trees import (
     TreeSelection,
     forms,
@@ -101,31 +97,6 @@ def test_scores_of_a_tree_are_exact_in_any_order():
                 assert Fraction(score) == exact + Fraction(b)
 
 
-def test_distribution_is_the_exponential_mechanism_over_the_list(monkeypatch):
-    X, codes = wild(6, 1, 3)
-    plan = small_plan(1, n_pairs=7)
-    blocks = list(plan.costs(X, codes, ONES))
-    # Counted once for all draws.
-    monkeypatch.setattr(TreeSelection, "costs", lambda *_: blocks)
-    counted, lengths = np.concatenate(blocks), [len(part) for part in blocks]
-    weights = np.exp(-EPSILON * counted / 2.0)
-    probability = Counter()
-    for number, weight in enumerate(weights / weights.sum()):
-        probability[int(counted[number]), number >= len(counted) - lengths[-1]] += weight
-    source, draws = SeededBytes(0, "test"), 300
-    seen = Counter()
-    for _ in range(draws):
-        with record_releases() as releases:
-            plan.run(X, codes, ONES, permit_for(*plan.events, source=source))
-        number = int(releases[0].released[0])
-        seen[int(counted[number]), number >= len(counted) - lengths[-1]] += 1
-    names = [name for name in probability if draws * probability[name] >= 5]
-    expected = draws * np.array([probability[name] for name in names])
-    observed = np.array([seen[name] for name in names])
-    assert len(names) > 3
-    assert chisquare(observed, expected * observed.sum() / expected.sum()).pvalue > 1e-4
-
-
 def largest_change(trials=18):
     """Largest change of a cost over adversarial neighbours, other rows as strange as can be."""
     worst, rng = 0, np.random.default_rng(1)
@@ -154,25 +125,6 @@ def test_one_choice_is_released_and_nothing_else():
     (release,) = releases
     assert release.mechanism == plan.choice
     assert np.size(release.released) == 1
-
-
-def test_a_count_of_errors_is_within_the_budget():
-    """That of the tree that was chosen, an exact integer; seldom the number itself."""
-    X, codes = wild(200, 2, 3)
-    plan = plan_small_tree(200, 2, 3, EPSILON, seed=0, counts=True)
-    plan = replace(plan, n_pairs=50)
-    assert EPSILON * (1 - 1e-8) <= sum(event.epsilon for event in plan.events) <= EPSILON
-    counted = []
-    for _ in range(8):
-        with record_releases() as releases:
-            model = plan.run(X, codes, ONES, permit_for(*plan.events))
-        (release,) = releases
-        number, noisy = release.released
-        is_constant = not model.coefficients.any()
-        share = counted_share(noisy, 200, plan.choice, 3, is_constant=is_constant)
-        assert model.error_share == share
-        counted.append(release.value[int(number)] != noisy)
-    assert any(counted)
 
 
 def test_shares_of_errors_of_many_classes_stay_below_those_of_a_guess():
