@@ -40,6 +40,18 @@ def test_what_was_counted_is_predicted_where_rounded_rows_have_zeros():
             assert counted == np.sum(model.predict(X) != y)
 
 
+def test_class_weights_move_the_choice():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((200, 3)) / 4
+    y = (X[:, 0] + 0.3 * rng.standard_normal(200) > 0).astype(int)
+    model = PureHalfspaceClassifier(epsilon=50.0, data_norm=1.0, n_stages=1, n_directions=500)
+    low, high = (
+        np.mean(model.set_params(class_weight={0: 1.0, 1: weight}).fit(X, y).predict(X))
+        for weight in (0.05, 20.0)
+    )
+    assert low < 0.4 < 0.6 < high
+
+
 def test_a_few_errors_are_taken_for_wider_margins():
     """Without noise: every direction without an error leaves most records a margin below .1."""
     X = np.array([[0.05, 1.0]] * 100 + [[0.05, -1.0]] * 3 + [[1.0, 0.0]] * 40)
