@@ -38,6 +38,17 @@ def neighbouring_pairs(
         yield row_norm * X, y, row_norm * other_X, other_y
 
 
+def stretched_pairs(
+    trials: int, *, n_classes: int = 2
+) -> Iterator[tuple[int, tuple[np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray]]]:
+    """The same data sets by their numbers, with another row as long as can be, or as short."""
+    pairs = neighbouring_pairs(np.random.default_rng(1), trials, n_classes=n_classes)
+    for trial, (X, y, other_X, other_y) in enumerate(pairs):
+        stretched = other_X.copy()
+        stretched[0] *= (1.0, 1e150, 1e-150, 1e300)[trial % 4]
+        yield trial, (X, y), (stretched, other_y)
+
+
 def mu_lower_bound(
     first: np.ndarray, second: np.ndarray, *, threshold: float, confidence: float = 1 - 1e-6
 ) -> float:

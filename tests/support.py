@@ -12,6 +12,7 @@ from sklearn.base import clone
 from sklearn.utils.estimator_checks import estimator_checks_generator
 
 from dp_halfspace import BudgetError, PrivacyWarning
+from dp_halfspace.audit import replay
 from tests.instances import ESTIMATORS, instances, label, made
 from tests.releases import record_releases
 
@@ -119,6 +120,13 @@ def releases_of(estimator, X, y, **params):
 def public(model):
     """Public numbers of a fit."""
     return dict(model.privacy_.public)
+
+
+def largest_ratio(*replayed, n_histories=1, **how):
+    """Return the largest move of a query over its sensitivity; a replay finds nothing else."""
+    result = replay(*replayed, n_histories=n_histories, **how)
+    assert [text for text in result.findings if "times the sensitivity" not in text] == []
+    return max(release.ratio for release in result.releases)
 
 
 class Book:

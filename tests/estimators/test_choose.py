@@ -88,11 +88,6 @@ def test_a_perturbed_objective_pays_for_rows_as_long_as_they_are(margin, delta):
     assert plan.algorithm.linear.change >= 0.99 * longest
 
 
-def test_sizes_test_sees_the_blocks_of_the_unprojected_rows():
-    problem = problem_of(9000, 4000, intercept=None, projection="rademacher", n_components=7)
-    assert problem.sizes()["block_rows"] != problem.sizes(problem.draw_map(None))["block_rows"]
-
-
 def test_order_of_the_pass_is_public_and_seeded():
     """Drawn before the data are read: the same for the same seed, fresh without one."""
     X, y = make_halfspace(400, 6, margin=0.2, random_state=0)

@@ -3,10 +3,9 @@
 import numpy as np
 import pytest
 
-from dp_halfspace import AdaptiveMarginClassifier, PrivateKernelClassifier, audit
-from dp_halfspace.exceptions import PrivacyWarning
+from dp_halfspace import AdaptiveMarginClassifier, PrivateKernelClassifier
 from dp_halfspace.inspection import EffectsDisplay, model_card, natural_coefficients, to_onnx
-from tests.support import fitted
+from tests.support import fitted, largest_ratio
 
 
 def table(n=600, n_classes=3):
@@ -58,18 +57,13 @@ def test_other_fits_take_steps(params):
     assert not any("Exponential" in str(event) for event in plan.events)
 
 
-def test_two_classes_take_steps():
+def test_two_classes_people_and_weights_take_steps():
     X, y = table()
-    plan = model(classes=[0, 1]).plan(X, y % 2)
-    assert not any("Exponential" in str(event) for event in plan.events)
-
-
-def test_people_and_weights_take_steps():
-    X, y = table()
+    plans = [model(classes=[0, 1]).plan(X, y % 2)]
     for given in ({"groups": np.arange(len(X))}, {"sample_weight": np.ones(len(X))}):
-        with pytest.warns(PrivacyWarning):
-            found = model().fit(X, y, **given)
-        assert not any("Exponential" in str(event) for event in found.privacy_.events)
+        plans.append(model().plan(X, y, **given))
+    for plan in plans:
+        assert not any("Exponential" in str(event) for event in plan.events)
 
 
 def test_it_has_no_linear_score_and_no_axes_like_the_linear_default():
@@ -87,4 +81,4 @@ def test_replay():
     other, labels = X.copy(), y.copy()
     other[0], labels[0] = -5.0 * X[0], 2
     fresh = PrivateKernelClassifier(epsilon=2.0, classes=[0, 1, 2])
-    assert not audit.replay(fresh, X, y, other, labels, n_histories=2, random_state=0).findings
+    assert largest_ratio(fresh, X, y, other, labels, random_state=0) <= 1.0

@@ -59,17 +59,6 @@ def fitted(estimator, X, y, **options):
     return estimator(**{"data_norm": None, "classes": [0, 1], **options}).fit(X, y)
 
 
-@pytest.mark.sampled(2)
-@pytest.mark.parametrize("estimator", GAUSSIAN)
-def test_a_table_in_natural_units_is_learnt(estimator):
-    X, y = hospital(6000, missing=0.02)
-    Z, t = hospital(3000, seed=1, missing=0.02)
-    model = fitted(estimator, X, y, epsilon=3.0)
-    assert model.scaler_ is not None
-    assert model.score(Z, t) > 0.75
-    assert np.isfinite(model.decision_function(np.full((1, 6), np.nan))).all()
-
-
 @pytest.mark.sampled(4)
 @pytest.mark.parametrize(("estimator", "options"), AT_DELTA_0)
 def test_a_pure_budget_pays_for_units_and_model(estimator, options):

@@ -21,11 +21,10 @@ from dp_halfspace import (
     PrivacyWarning,
     PrivateTableClassifier,
 )
-from dp_halfspace.audit import replay
 from dp_halfspace.privacy import PrivacyRecord, accounting
 from dp_halfspace.privacy.events import Either, Exponential, Gaussian, Pure, single_runs, total_mu
 from tests.releases import record_releases
-from tests.support import Book, checks, fitted
+from tests.support import Book, checks, fitted, largest_ratio
 
 pytestmark = pytest.mark.filterwarnings("ignore:random_state")
 SCHEMA = {"age": [0, 120], "smoker": [False, True], "stage": ["I", "II", "III"], "note": "drop"}
@@ -301,19 +300,14 @@ def test_nothing_depends_on_what_an_entry_holds():
 
 
 def worst(estimator, trials=4):
-    """Largest move of any query, and of the last, over the sensitivity; nothing else is found."""
-    frame, labels = FRAME.iloc[:200], LABELS[:200]
-    largest = []
-    for k in range(trials):
-        values = [*NEIGHBOURS, {"age": 120, "platelets": 9e5, "city": "Oslo", "stage": "II"}][k % 4]
-        other = labels.copy()
-        other[0] = "no" if labels[0] == "yes" else "yes"
-        pairs = (odd(frame, {}), labels), (odd(frame, values), other)
-        result = replay(estimator, *pairs[0], *pairs[1], n_histories=1, random_state=k)
-        assert [text for text in result.findings if "times the sensitivity" not in text] == []
-        ratios = [release.ratio for release in result.releases]
-        largest.append((max(ratios), ratios[-1]))
-    return np.max(largest, axis=0)
+    """Largest move of any query over its sensitivity."""
+    frame, labels, largest = FRAME.iloc[:200], LABELS[:200], 0.0
+    usual = {"age": 120, "platelets": 9e5, "city": "Oslo", "stage": "II"}
+    other = np.append(np.where(labels[:1] == "yes", "no", "yes"), labels[1:])
+    for k, values in enumerate([*NEIGHBOURS, usual][:trials]):
+        pairs = odd(frame, {}), labels, odd(frame, values), other
+        largest = max(largest, largest_ratio(estimator, *pairs, random_state=k))
+    return largest
 
 
 REPLAYED = clone(TABLE).set_params(epsilon=30.0, schema=STATED, random_state=1)
@@ -324,7 +318,7 @@ REPLAYED = clone(TABLE).set_params(epsilon=30.0, schema=STATED, random_state=1)
     "params", [{}, {"features": "linear"}, {"class_weight": "balanced"}, {"delta": 0.0}]
 )
 def test_a_fit_is_a_function_of_its_releases(params):
-    assert worst(clone(REPLAYED).set_params(**params)).max() <= 1.0
+    assert worst(clone(REPLAYED).set_params(**params)) <= 1.0
 
 
 def test_a_record_leaves_the_scores_of_the_others_alone():
