@@ -1,6 +1,7 @@
 """OutputPerturbationClassifier: its regulariser, its scores, optimisers of one's own."""
 
 import warnings
+from functools import partial
 
 import numpy as np
 import pytest
@@ -14,9 +15,7 @@ from tests.conftest import separated
 from tests.support import augmented, together
 from tests.support import exact as fit_exactly
 
-
-def exact(X, y, **params):
-    return fit_exactly(OutputPerturbationClassifier, X, y, **params)
+exact = partial(fit_exactly, OutputPerturbationClassifier)
 
 
 def test_alpha_has_a_documented_floor(table):

@@ -201,13 +201,6 @@ def test_only_the_numbers_of_the_prior_are_the_prior(plan):
         assert (found.is_prior, bool(np.any(found.coefficients))) == (is_prior, is_prior)
 
 
-def test_more_classes():
-    X, y = table(200, 3)
-    model = classifier(epsilon=0.5, prior=good(3), n_classes=3).fit(X, y)
-    assert model.score(*table(500, 3, seed=3)) > 0.5
-    assert model.coef_.shape == (3, 4)
-
-
 def test_a_prior_fills_missing_entries_with_its_own_public_centre():
     prior, X, epsilon = good(), table(300)[0], 9.0
     gaps = np.random.default_rng(0).random(X.shape) < 0.2
@@ -362,8 +355,3 @@ def test_nothing_is_expected_of_a_fit_that_may_keep_a_prior():
         warnings.simplefilter("error", PrivacyWarning)
         with_prior.plan(X[:30], y[:30])
     assert outlook_for(with_prior.fit(X, y)) is None
-
-
-def test_a_fit_without_a_prior_is_what_it_was():
-    X, y = table(300)
-    assert "prior" not in dict(classifier().plan(X, y).public)

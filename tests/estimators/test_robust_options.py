@@ -1,8 +1,8 @@
 """Tilt and adversary of OutputPerturbationClassifier: optimum, neighbours, warning, accuracy."""
 
-import importlib
 import itertools
 import warnings
+from functools import partial
 from types import SimpleNamespace
 
 import numpy as np
@@ -20,7 +20,6 @@ from tests.releases import record_releases
 from tests.support import exact as fit_exactly
 from tests.support import public, together
 
-MODULE = importlib.import_module("dp_halfspace.estimators.output_perturbation")
 TILTED = {"tilt": 1.5}
 ATTACKED = {"adversary_radius": 0.2}
 COLUMNS = {"adversary_radius": 0.1, "adversary_norm": "inf"}
@@ -36,8 +35,7 @@ def named(options):
 every_option = pytest.mark.parametrize("options", OPTIONS, ids=named)
 
 
-def exact(X, y, **params):
-    return fit_exactly(OutputPerturbationClassifier, X, y, **params)
+exact = partial(fit_exactly, OutputPerturbationClassifier)
 
 
 def dual_norm(w, norm, smoothing=0.0):

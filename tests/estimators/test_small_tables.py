@@ -210,15 +210,6 @@ def test_columns_in_other_units_are_as_good(kind):
     assert min(mean) > 0.8
 
 
-def test_missing_values_change_nothing_but_their_rows():
-    X, y = ward(missing=0.2)
-    model = fitted(KINDS[0], X, y)
-    whole = model.decision_function(X)
-    for place in (0, 17, 299):
-        alone = model.decision_function(X[place : place + 1])[0]
-        assert alone == pytest.approx(whole[place], rel=1e-12)
-
-
 def test_class_weights_move_the_choice():
     rng = np.random.default_rng(0)
     X = rng.standard_normal((300, 3))
