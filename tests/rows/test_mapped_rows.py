@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 from scipy import sparse
 
-from dp_halfspace.optim.losses import LOGISTIC
-from dp_halfspace.optim.objectives import MarginObjective
-from dp_halfspace.optim.solvers import certified_minimum
 from dp_halfspace.rows import mapped_rows as module
 from dp_halfspace.rows.mapped_rows import FormedRows, MappedRows, formed_block_rows
 from dp_halfspace.rows.rows import normalised_rows
@@ -95,23 +90,3 @@ def test_as_many_images_are_formed_at_a_time_as_the_bound_counts():
     formed = FormedRows(rows, np.eye(10), LONGEST, LAST)
     sizes = [hi - lo for lo, hi, _ in formed.blocks()]
     assert max(sizes) == formed.block_rows == formed_block_rows(*formed.shape) < rows.block_rows
-
-
-def objectives(rows, transform, signs):
-    """The same objective on formed and on unformed images."""
-    designs = FormedRows(rows, transform, LONGEST, LAST), mapped_rows(rows, transform)
-    linear = np.linspace(-1.0, 1.0, rows.shape[1] + 1)
-    return [MarginObjective(d, signs, np.ones(N), LOGISTIC, 1.0, linear) for d in designs]
-
-
-@pytest.mark.parametrize("wrong", [None, "other labels", "not a number"])
-def test_a_wrong_surrogate_costs_time_only(wrong):
-    rows, signs = normalised_rows(X, 1.0, 0.25), np.sign(RNG.standard_normal(N))
-    exact, surrogate = objectives(rows, map_of(D + 1), signs)
-    if wrong == "other labels":
-        surrogate = objectives(rows, map_of(D + 1), -signs)[1]
-    elif wrong:
-        surrogate = replace(surrogate, weights=np.full(N, np.nan))
-    w = certified_minimum(exact, 1e-6, radius=1e3, surrogate=surrogate)
-    assert np.linalg.norm(exact.gradient(w)) <= 1e-6
-    assert np.linalg.norm(w) <= 1e3 + 2e-6

@@ -40,7 +40,7 @@ def exact(block, rows, codes, margin):
 
 
 @pytest.mark.parametrize("d", [1, 3, 6])
-@pytest.mark.parametrize("margin", [1e-9, 0.2, 1.0])
+@pytest.mark.parametrize("margin", [0.0, 1e-9, 0.2, 1.0])
 def test_costs_are_the_definition(d, margin):
     block, rows, codes = strange(d)
     got = costs(block, rows, codes, margin)
