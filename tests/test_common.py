@@ -14,7 +14,7 @@ from sklearn.base import clone
 from sklearn.compose import make_column_transformer
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import FunctionTransformer, OneHotEncoder
+from sklearn.preprocessing import FunctionTransformer
 from sklearn.utils import get_tags
 
 from dp_halfspace import (
@@ -358,17 +358,6 @@ def frame(margin_data):
 
 
 NUMBERS = (FunctionTransformer(np.negative, feature_names_out="one-to-one"), ["a", "b", "c"])
-
-
-@pytest.mark.sampled(3)
-@one_of_each
-def test_pipeline_of_columns(estimator, frame, margin_data):
-    """Public rules: ranges and categories that are stated, not learnt."""
-    words = (OneHotEncoder(categories=[["u", "w"]], handle_unknown="ignore"), ["colour"])
-    columns = make_column_transformer(NUMBERS, words, sparse_threshold=0)
-    model = make_pipeline(columns, clone(estimator).set_params(epsilon=20.0, classes=[0, 1]))
-    assert model.fit(frame, margin_data[1]).predict(frame).shape == (400,)
-    assert model[-1].privacy_.epsilon == 20.0
 
 
 SEARCH = PrivateSearchCV(OutputPerturbationClassifier(classes=[0, 1]), {"alpha": [0.01, 0.1]})
