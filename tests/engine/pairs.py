@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 from scipy import sparse
 
@@ -57,7 +55,3 @@ def ratios(plan, data, other, rng, noise=1.0):
         if release.row_map is not None:
             rows = [release.row_map(known, each) for each in rows]
     return np.array(found)
-
-
-def with_weights(data, weights):
-    return replace(data, weights=weights)

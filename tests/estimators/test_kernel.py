@@ -1,7 +1,6 @@
 """PrivateKernelClassifier: accuracy by rule, public features, sensitivity, budget, memory."""
 
 import math
-import tracemalloc
 
 import numpy as np
 import pytest
@@ -204,21 +203,3 @@ def test_cache_changes_nothing(params):
     for other in others:
         # Sums of chunks are added in another order than sums of blocks.
         np.testing.assert_allclose(other, first, rtol=1e-4, atol=1e-5)
-
-
-def peak(action):
-    tracemalloc.start()
-    action()
-    found = tracemalloc.get_traced_memory()[1]
-    tracemalloc.stop()
-    return found
-
-
-@pytest.mark.slow
-def test_memory_stays_within_the_cap_and_a_few_blocks():
-    X, y = crossed(20_000)
-    features = 4 * 20_000 * 200
-    small = peak(lambda: seeded(X, y, cache_size=0.0, n_components=200))
-    assert small < features
-    large = peak(lambda: seeded(X, y, cache_size=16.0, n_components=200))
-    assert features < large < small + 1.2 * features

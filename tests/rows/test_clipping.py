@@ -111,8 +111,8 @@ def duplicated():
     return X
 
 
-def test_duplicate_entries_are_added_before_clipping(monkeypatch):
-    """Planted: norms of the stored numbers would let row 0 through too long."""
+def test_duplicate_entries_are_added_before_clipping():
+    """Norms of the stored numbers would let row 0 through too long."""
     X = duplicated()
     data = X.data.copy()
     scales = clip_scales(X, 1.0)
@@ -123,9 +123,6 @@ def test_duplicate_entries_are_added_before_clipping(monkeypatch):
     assert np.isfinite(canonical_csr(huge).data).all()
     plain = sparse.csr_array(np.eye(3))
     assert np.shares_memory(canonical_csr(plain).data, plain.data)
-    monkeypatch.setattr(clipping, "canonical_csr", lambda X: X)
-    X = duplicated()
-    assert exceeds(X.toarray(), clip_scales(X, 1.0), 1.0)
 
 
 def test_empty_shapes_and_bad_bounds():

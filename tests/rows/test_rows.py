@@ -135,15 +135,11 @@ def test_clipped_rows_of_degenerate_data(case, form):
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_huge_row_planted_bug(form):
+def test_huge_rows_have_finite_margins(form):
     """Without the path of extreme rows a margin would be infinite times zero."""
     X = np.array([[1.7e308, 1.7e308, -1.7e308], [0.1, 0.2, 0.3]])
     rows = clipped_rows(form(X), 1.0)
     np.testing.assert_allclose(rows.margins(np.full(3, 50.0)), [50 / np.sqrt(3), 30], rtol=1e-12)
-    rows._extreme = None
-    with np.errstate(all="ignore"):
-        finite = np.isfinite(rows.margins(np.full(3, 50.0))).all()
-    assert form is sparse.csr_array or not finite
 
 
 @pytest.mark.parametrize("form", FORMS)
