@@ -148,10 +148,17 @@ def test_nothing_and_no_guarantee():
         assert 0.0 < delta([event], 500.0) < 1e-300
 
 
-@pytest.mark.parametrize("count", [pytest.param(2**40 + 1, marks=pytest.mark.slow), 2**63])
-def test_huge_counts_are_charged_safely(count):
+@pytest.mark.parametrize(
+    ("count", "pures"),
+    [
+        (2**63, [Exponential(1e-3)]),
+        pytest.param(2**63, [Pure(1e-3)], marks=pytest.mark.slow),
+        pytest.param(2**40 + 1, [Pure(1e-3), Exponential(1e-3)], marks=pytest.mark.slow),
+    ],
+)
+def test_huge_counts_are_charged_safely(count, pures):
     """Rounding errors of so many terms are no guarantee; the sum of all losses still is one."""
-    for event in (Pure(1e-3), Exponential(1e-3)):
+    for event in pures:
         many = Repeated(event, count)
         total = epsilon([many], 0.0)
         assert total == pytest.approx(1e-3 * count)
@@ -225,7 +232,7 @@ class Density:
 
     def __init__(self, gaps, normaliser, ridge, sigma):
         reach = (12 * sigma + 6) / ridge
-        self.grid, self.step = np.linspace(-reach, reach, 40_001, retstep=True)
+        self.grid, self.step = np.linspace(-reach, reach, 20_001, retstep=True)
         s = expit(-np.multiply.outer(self.grid, gaps))
         slope = -(s * gaps).sum(axis=1) / normaliser + ridge * self.grid
         curvature = (s * (1 - s) * gaps**2).sum(axis=1) / normaliser + ridge
@@ -272,7 +279,7 @@ def test_composed_objectives_dominate_their_densities():
     rng = np.random.default_rng(4)
     ridge, sigma = 2.0, 2.5
     event = glm(2 / sigma, math.log1p(0.25 / ridge))
-    for _ in range(4):
+    for _ in range(2):
         p, q = (Density(z, 1, ridge, sigma) for z in glm_neighbours(rng))
         for value in (0.2, 0.8, 1.6):
             truth = 1 / (1 + math.exp(-0.3))
@@ -288,7 +295,7 @@ def test_pairwise_objective_dominates_its_density():
     rng = np.random.default_rng(5)
     n, normaliser = 5, 25 / 4
     worst = 0.0
-    for _ in range(25):
+    for _ in range(12):
         ridge, sigma = 10 ** rng.uniform(-0.5, 0.7), 10 ** rng.uniform(-0.3, 0.5)
         x, y = rng.choice([-1.0, 1.0], n), rng.choice([-1, 1], n)
         x2, y2 = x.copy(), y.copy()
@@ -449,7 +456,6 @@ def other_accountant(gaussians, pures, pessimistic):
     ("gaussians", "pures"),
     [
         ([0.5], []),
-        ([0.2, 0.3], [0.4]),
         ([1.0], [0.3, 0.55, 1.0]),
         ([], [0.1] * 20),
         ([0.1], [0.05] * 30 + [0.7]),
@@ -525,7 +531,7 @@ def exceeds(events, p, q, values):
 @pytest.mark.parametrize("seed", range(6))
 def test_adaptive_trees_stay_below(seed):
     rng = np.random.default_rng(seed)
-    for _ in range(25):
+    for _ in range(12):
         kinds = [(random_exponential, Exponential), (random_pure, Pure)]
         chosen = [(*kinds[rng.integers(2)], rng.uniform(0.1, 1.5)) for _ in range(3)]
         p, q = adaptive_tree(rng, [(maker, e) for maker, _, e in chosen])
@@ -621,6 +627,7 @@ def test_one_of_two_kinds_costs_what_its_contract_says(count_epsilon, e, mu):
         assert found <= bound <= 1.03 * found
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("rule", ["count", "choice", "gaussian"])
 def test_fits_of_two_kinds_one_after_the_other(rule):
     """Two fits, the second planned for the loss of the first, cost no more than both events."""
@@ -712,7 +719,7 @@ deltas = st.floats(1e-12, 0.3)
 
 
 @given(singles, st.integers(1, 9), deltas, lists)
-@settings(max_examples=8)
+@settings(max_examples=6)
 def test_repeated_is_repetition(event, count, small_delta, others):
     folded = epsilon([Repeated(event, count), *others], small_delta)
     assert folded == epsilon([event] * count + others, small_delta)
@@ -743,7 +750,7 @@ def test_repetition_equals_nearly_equal_events(make):
     assert epsilon(folded, 0.0) == ceiling or epsilon(folded, 0.0) == pytest.approx(ceiling)
 
 
-@settings(max_examples=settings.default.max_examples * 3 // 5)
+@settings(max_examples=settings.default.max_examples * 2 // 5)
 @given(lists, singles, deltas, st.floats(1.0, 10.0), st.floats(-1, 5), st.floats(0, 3))
 def test_epsilon_and_delta_are_inverse_and_monotone(events, extra, small_delta, more, value, step):
     found = epsilon(events, small_delta)

@@ -196,7 +196,7 @@ def test_lock_test_sees_a_lock_that_only_success_gives_back(tmp_path, monkeypatc
 
     monkeypatch.setattr(_ledger_store.MemoryStore, "transaction", transaction)
     monkeypatch.setattr(
-        threading.Thread, "join", lambda self, _, join=threading.Thread.join: join(self, 1)
+        threading.Thread, "join", lambda self, _, join=threading.Thread.join: join(self, 0.2)
     )
     with pytest.raises(AssertionError):
         assert_no_lock_stays("memory", "charge", tmp_path)

@@ -36,8 +36,8 @@ CASES = [
     (GaussianNoise(1.0, 1.0), REALS),
     (SampledGaussianNoise(3, 1.0, 1.0), TABLES),
     (L2LaplaceNoise(1.0, 1.0), REALS),
-    (GaussianLinearTerm(1.0, 1.0, 0.0, ((1, 0.0),)), REALS),
-    (LaplaceLinearTerm(1.0, 1.0, 0.0), TABLES),
+    (GaussianLinearTerm(1.0, 1.0, 0.0, ((1, 0.0),)), tuple(values[::7] for values in REALS)),
+    (LaplaceLinearTerm(1.0, 1.0, 0.0), tuple(values[:, ::7] for values in TABLES)),
     (DiscreteLaplaceNoise(1, 0.1), SCORES),
     (RandomizedResponse(3, 0.5), (np.zeros(SIZE), np.arange(SIZE) % 3.0)),
     (ExponentialChoice(1.0, 1.0), SCORES),
@@ -70,7 +70,7 @@ def what_follows(draw, seed):
 
 def assert_the_same_follows(mechanism, values):
     draws = [lambda source, value=value: mechanism.perturb(value, source) for value in values]
-    for seed in range(4):
+    for seed in range(2):
         assert len({what_follows(draw, seed) for draw in draws}) == 1
 
 

@@ -186,7 +186,7 @@ def test_fault_test_sees_a_charge_that_waits_for_the_end(tmp_path, monkeypatch, 
 def test_a_fork_or_a_thread_at_any_step_books_its_own(tmp_path, monkeypatch, runs):
     """Who forks inside a transaction has a child that is refused, and loses nothing."""
     path = tmp_path / "ledger.db"
-    monkeypatch.setattr(_ledger_store, "_WAIT_SECONDS", 1.0)
+    monkeypatch.setattr(_ledger_store, "_WAIT_SECONDS", 0.5)
     PrivacyLedger(path, epsilon=1e5, delta=0.4)
     model(path).fit(X, Y)
     calls = at_call(0, None, lambda: model(path).fit(X, Y))

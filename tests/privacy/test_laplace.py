@@ -29,24 +29,24 @@ def norm_pvalue(draws, dimension, scale):
 @pytest.mark.parametrize("dimension", [2, 1, 5, 50])
 def test_norm_is_gamma(dimension, monkeypatch):
     """Planted: half the scale, and one degree of freedom too many."""
-    draws = noise(dimension, 1.5, 700, seed=dimension)
+    draws = noise(dimension, 1.5, 400, seed=dimension)
     assert norm_pvalue(draws, dimension, 1.5) > FALSE_ALARM
     assert norm_pvalue(draws, dimension, 3.0) < CAUGHT
-    correlated = abs(np.corrcoef(draws[:, 0], draws[:, -1])[0, 1]) * math.sqrt(700)
+    correlated = abs(np.corrcoef(draws[:, 0], draws[:, -1])[0, 1]) * math.sqrt(400)
     assert dimension == 1 or correlated < 6
     if dimension == 2:
         chi = module._draw_chi
         monkeypatch.setattr(module, "_draw_chi", lambda degrees, s: chi(degrees + 1, s))
-        assert norm_pvalue(noise(2, 1.5, 1500), 2, 1.5) < CAUGHT
+        assert norm_pvalue(noise(2, 1.5, 1200), 2, 1.5) < CAUGHT
 
 
 def test_direction_is_uniform_and_independent_of_the_norm():
-    draws = noise(3, 2.0, 1500, seed=2)
+    draws = noise(3, 2.0, 700, seed=2)
     norms = np.linalg.norm(draws, axis=1)
     # Archimedes: a coordinate of a uniform point on the sphere is uniform.
     for height in (draws / norms[:, None]).T:
         assert stats.kstest(height, "uniform", args=(-1, 2)).pvalue > FALSE_ALARM
-        assert abs(stats.spearmanr(height, norms)[0]) * math.sqrt(1500) < 6
+        assert abs(stats.spearmanr(height, norms)[0]) * math.sqrt(700) < 6
     # A vector of independent Laplace coordinates has the right marginal tails only.
     product = np.random.default_rng(0).laplace(size=(40_000, 3))
     heights = product[:, 0] / np.linalg.norm(product, axis=1)
@@ -80,7 +80,7 @@ def chi_error(degrees, source):
 @pytest.mark.parametrize("degrees", [2, 3, 4, 7, 100, 2001])
 def test_random_scale_has_more_than_300_bits(degrees, monkeypatch):
     """Also for uniforms next to one. Planted: double precision."""
-    sources = [Script(rest=seeded(i)) for i in range(3)]
+    sources = [Script(rest=seeded(i)) for i in range(3 if degrees < 200 else 1)]
     if degrees % 2 == 0:  # an odd one draws until it accepts
         sources.append(Script(rest=Constant(255)))
     assert max(chi_error(degrees, source) for source in sources) < 2.0**-300

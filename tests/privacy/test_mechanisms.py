@@ -129,7 +129,7 @@ def test_choice_by_additive_noise_is_the_best_of_what_was_released(mechanism, is
         assert chosen == (released.argmin() if is_cost else released.argmax())
 
 
-def tail_of_choices(mechanism, *, rate, draws=2000):
+def tail_of_choices(mechanism, *, rate, draws=800):
     """Chi-square tail of the chosen indices against weights exp(rate * score)."""
     scores = np.array([0.0, -3.0, -1.0, -10.0, -1.0])
     weights = np.exp(rate * scores)

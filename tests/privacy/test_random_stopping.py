@@ -8,7 +8,7 @@ from fractions import Fraction
 import mpmath
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 from scipy.special import ndtr
@@ -191,7 +191,7 @@ def test_bits_beyond_the_first_word_decide_close_calls(distribution):
 
 
 def test_geometric_distributions():
-    for mean in (1.5, 5, 15, 100, 2000.0):
+    for mean in (1.5, 5, 15, 100, 500.0):
         distribution = geometric_run_count(mean)
         assert distribution.eta == 1.0
         assert mean * (1 - 1e-6) < distribution.mean <= mean
@@ -204,6 +204,7 @@ def test_geometric_distributions():
     assert geometric_run_count(1).mean == 1.0
 
 
+@settings(max_examples=settings.default.max_examples * 3 // 5)
 @given(st.integers(1, 40), st.floats(0.05, 0.98), st.floats(0.6, 20.0))
 def test_run_distribution_meets_its_miss_with_no_run_to_spare(n_candidates, miss, eta):
     distribution = run_count_distribution(n_candidates, miss, eta=eta)
@@ -257,7 +258,7 @@ def log_derivative(distribution):
     return value
 
 
-@pytest.mark.sampled(8)
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("distribution", DISTRIBUTIONS)
 @pytest.mark.parametrize("mu", [1e-5, 2.0**-12, 0.02, 0.15, 1.0, 6.0])
 def test_log_ratio_is_just_above_the_supremum(distribution, mu):
@@ -295,7 +296,7 @@ def test_log_ratio_at_the_ends():
     assert delta([random_stopping_event(distribution, math.inf)], 50.0) == 1.0
 
 
-@pytest.mark.sampled(7)
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("distribution", DISTRIBUTIONS)
 @pytest.mark.parametrize("mu", [2.0**-11, 0.05, 0.3, 2.0])
 def test_chords_are_above_the_envelope_and_below_one_chord(distribution, mu):
@@ -375,6 +376,7 @@ def test_first_order_cells_would_be_seen(monkeypatch):
     assert log_ratio(distribution, 0.15) < right * (1 - 1e-4)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("distribution", DISTRIBUTIONS)
 def test_rounding_is_within_its_allowance(distribution):
     """F, from floats and in 50 digits: the errors are there, and far below what is added."""
