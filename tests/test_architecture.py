@@ -90,10 +90,16 @@ def part_of(name: str) -> str:
 
 
 @cache
+def nodes(source: str) -> tuple[ast.AST, ...]:
+    """All that is in a file."""
+    return tuple(ast.walk(parsed(source)))
+
+
+@cache
 def imports(source: str) -> frozenset[str]:
     """Modules of the package that a file imports, for types or at run time."""
     found = set()
-    for node in ast.walk(parsed(source)):
+    for node in nodes(source):
         if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("dp_halfspace"):
             whole = {f"{node.module}.{alias.name}" for alias in node.names}
             found |= (whole & NAMES.keys()) | ({node.module} if whole - NAMES.keys() else set())
@@ -155,7 +161,7 @@ def test_no_circle_of_imports(sources):
 def private_imports(source: str) -> list[list[str]]:
     """Imports of underscored names of scikit-learn, and of threadpoolctl."""
     imported = []
-    for node in ast.walk(parsed(source)):
+    for node in nodes(source):
         if isinstance(node, ast.ImportFrom):
             imported.append([*(node.module or "").split("."), *(a.name for a in node.names)])
         elif isinstance(node, ast.Import):
@@ -217,7 +223,8 @@ def unstated_releases(source: str) -> list[str]:
                 for call in ast.walk(node)
                 if isinstance(call, ast.Call)
                 and isinstance(call.func, ast.Attribute)
-                and ast.unparse(call.func.value) in {"permit", "paid", "releases"}
+                and isinstance(call.func.value, ast.Name)
+                and call.func.value.id in {"permit", "paid", "releases"}
             ]
             doc = ast.get_docstring(node) or ""
             stated = "**Guarantee.**" in doc and all(f"- {name}: " in doc for name in BULLETS)
@@ -386,7 +393,7 @@ def changers_of_filters(sources: dict[str, str]) -> set[str]:
     return {
         name
         for name, source in sources.items()
-        for node in ast.walk(parsed(source))
+        for node in nodes(source)
         if isinstance(node, ast.Attribute) and node.attr == "catch_warnings"
     }
 

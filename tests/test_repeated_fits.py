@@ -42,8 +42,9 @@ from tests.conftest import separated
 from tests.pages import counted_fits
 
 X, Y = separated(200, 5)
+KNOWN_SIZES = {"classes": [0, 1], "data_norm": 1.0, "preconditioner": False}
 # With a stated delta, fits to folds and to the whole table have one total.
-OURS = AdaptiveMarginClassifier(epsilon=3.0, delta=1e-6, classes=[0, 1], data_norm=1.0)
+OURS = OutputPerturbationClassifier(epsilon=3.0, delta=1e-6, **KNOWN_SIZES)
 FOLDS = model.KFold(3, shuffle=True)
 GRID = {"fit_intercept": [True, False]}
 # So many records that fits to a quarter of them are planned as those to all.
@@ -171,9 +172,9 @@ def test_the_outermost_call_is_named_once_with_the_number_of_its_fits(call, monk
     assert bool(re.search("so that its result is not private", text)) == bool(uncovered)
     assert uncovered in text
     if not is_known:
-        assert text.startswith(f"{name} makes several fits of AdaptiveMarginClassifier")
+        assert text.startswith(f"{name} makes several fits of OutputPerturbationClassifier")
         return
-    assert text.startswith(f"{name} makes {len(records)} fits of AdaptiveMarginClassifier")
+    assert text.startswith(f"{name} makes {len(records)} fits of OutputPerturbationClassifier")
     stated = float(re.search(r"together they have about epsilon=(\S+)", text)[1])
     events = [event for record in records for event in record.events]
     total = accounting.epsilon(events, records[0].delta)
@@ -201,7 +202,7 @@ def test_what_a_ledger_covers_is_not_said():
         assert "not private" in text
         assert "makes" not in text
     ledger = PrivacyLedger(epsilon=1e3, delta=1e-2)
-    model_with_ledger = AdaptiveMarginClassifier(classes=[0, 1], data_norm=1.0, ledger=ledger)
+    model_with_ledger = OutputPerturbationClassifier(**KNOWN_SIZES, ledger=ledger)
     assert texts_of(lambda: model.cross_val_score(model_with_ledger, X, Y)) == []
     assert texts_of(lambda: [model_with_ledger.fit(X, Y) for _ in range(3)]) == []
 
@@ -210,7 +211,7 @@ def test_steps_that_spend_are_said_beside_the_model():
     steps = make_pipeline(PrivateScaler(), OURS)
     first, second = texts_of(lambda: model.cross_val_score(steps, X, Y))
     assert "5 fits of PrivateScaler, each with epsilon=1 " in first
-    assert "5 fits of AdaptiveMarginClassifier, each with epsilon=3 " in second
+    assert "5 fits of OutputPerturbationClassifier, each with epsilon=3 " in second
     assert texts_of(lambda: make_pipeline(PrivateScaler(), OURS).fit(X[:99], Y[:99])) == []
 
 
@@ -266,7 +267,7 @@ def test_the_second_fit_to_a_table_is_said_and_later_ones_are_not():
 
 
 def test_fits_of_any_kind_and_budget_add_up():
-    other = OutputPerturbationClassifier(epsilon=1.0, delta=1e-9, classes=[0, 1], data_norm=1.0)
+    other = AdaptiveMarginClassifier(epsilon=1.0, delta=1e-9, classes=[0, 1], data_norm=1.0)
     (text,) = texts_of(lambda: (OURS.fit(X, Y), other.fit(X, Y)))
     events = [*OURS.privacy_.events, *other.privacy_.events]
     total = accounting.epsilon(events, OURS.privacy_.delta)
@@ -286,7 +287,7 @@ def test_tables_with_other_public_facts_are_others():
         (OURS, X[:, :4], Y),
         (OURS, frame, Y),
         (OURS, frame.rename(columns={"a": "z"}), Y),
-        (AdaptiveMarginClassifier(classes=[0, 1, 2], data_norm=1.0), X, Y),
+        (OutputPerturbationClassifier(**{**KNOWN_SIZES, "classes": [0, 1, 2]}), X, Y),
         (PrivateScaler(), X, None),
     ]
     assert texts_of(lambda: [ours.fit(A, b) for ours, A, b in fits]) == []
@@ -332,7 +333,7 @@ def test_one_line_says_that_data_are_public():
 
 
 def test_an_error_in_place_of_the_warning_refuses_the_fit_each_time():
-    ours = AdaptiveMarginClassifier(classes=[0, 1], data_norm=1.0).fit(X, Y)
+    ours = OutputPerturbationClassifier(**KNOWN_SIZES).fit(X, Y)
     first = ours.coef_
     with warnings.catch_warnings():
         warnings.simplefilter("error", RepeatedFitWarning)
@@ -343,7 +344,7 @@ def test_an_error_in_place_of_the_warning_refuses_the_fit_each_time():
 
 
 def test_nothing_is_counted_without_a_guarantee():
-    ours = AdaptiveMarginClassifier(epsilon=math.inf, classes=[0, 1], data_norm=1.0)
+    ours = OutputPerturbationClassifier(epsilon=math.inf, **KNOWN_SIZES)
     assert texts_of(lambda: [ours.fit(X, Y) for _ in range(3)]) == []
     assert texts_of(lambda: model.cross_val_score(ours, X, Y)) == []
     assert _repeated_fits._TABLES_SEEN == {}
@@ -358,7 +359,7 @@ def test_a_search_is_one_fit_whose_secret_number_of_runs_is_not_counted(
 ):
     if planted:
         monkeypatch.setattr(_search_runs, "fits_not_counted", nullcontext)
-    ours = OutputPerturbationClassifier(classes=[0, 1], data_norm=1.0)
+    ours = OutputPerturbationClassifier(**KNOWN_SIZES)
     grid = {"alpha": [0.1, 1.0, 10.0, 20.0]}
     params = {"selection": selection, "random_state": 0}
     private = PrivateSearchCV(ours, grid, epsilon=2.0, **params)
@@ -374,12 +375,12 @@ def test_a_search_is_one_fit_whose_secret_number_of_runs_is_not_counted(
 
 
 def test_fits_of_audits_plans_and_displays_are_not_counted():
-    ours = OutputPerturbationClassifier(classes=[0, 1], data_norm=1.0)
+    ours = OutputPerturbationClassifier(**KNOWN_SIZES)
 
     def look():
         other = X.copy()
         other[0] = -X[0]
-        audit.audit(ours, X, Y, other, Y, n_fits=20)
+        audit.audit(ours, X, Y, other, Y, n_fits=8)
         plan_accuracy(300, 3, 2, epsilons=[1.0], n_repeats=2, random_state=0)
 
     assert texts_of(look) == []

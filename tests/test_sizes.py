@@ -93,7 +93,7 @@ def test_predictions_of_many_rows_are_those_of_few(estimator, monkeypatch):
 
 def test_a_table_of_many_classes_is_calibrated_some_rows_at_a_time(monkeypatch):
     """Counts of scores are exact in any parts, so not a bit of the model changes."""
-    X, y = separated(3000, 4, 3)
+    X, y = separated(1000, 4, 3)
     rows = np.column_stack([X, np.where(y > 1, "a", "b")]).astype(object)
     schema = {**{str(j): [-1, 1] for j in range(4)}, "4": ["a", "b"]}
     model = PrivateTableClassifier(schema=schema, classes=[0, 1, 2], random_state=0)

@@ -213,7 +213,7 @@ def test_a_model_of_ours_and_its_planted_bug(monkeypatch):
         epsilon=4.0, data_norm=1.0, classes=[0, 1], loss="huber_hinge", alpha=3.0,
         ledger=ledger, random_state=3,
     )  # fmt: skip
-    honest = audit(model, X, y, X, other, n_fits=60)
+    honest = audit(model, X, y, X, other, n_fits=20)
     assert not honest.is_violated
     assert honest.mu == pytest.approx(privacy.gdp_mu(4.0, 1 / 1600), rel=1e-6)
     plant_noise(monkeypatch, privacy.mechanisms.GaussianNoise, 1 / 16)
@@ -248,7 +248,7 @@ def test_what_claims_nothing_or_is_no_neighbour_is_refused():
         audit(LogisticRegression(), X, y, X, y, n_fits=8)
     with pytest.raises(ValueError, match="same shape"):
         audit(Counter(), X, y, X[:3], y[:3], n_fits=8)
-    exact = audit(LogisticRegression(), X, y, X, [1, 1, 0, 1], n_fits=80, claim=(1.0, 0.0))
+    exact = audit(LogisticRegression(), X, y, X, [1, 1, 0, 1], n_fits=40, claim=(1.0, 0.0))
     assert exact.is_violated
 
 
