@@ -23,7 +23,8 @@ from tests.releases import record_releases
 from tests.support import Book, every_estimator, one_of_each
 
 X, Y = separated(120, 3, 2)
-DEFAULT = OutputPerturbationClassifier()
+QUICK = {"data_norm": 1.0, "preconditioner": False}
+DEFAULT = OutputPerturbationClassifier(**QUICK)
 
 
 def charged(estimator, ledger):
@@ -58,7 +59,7 @@ def assert_refused(model, ledger, match):
     assert ledger.entries() == []
 
 
-@pytest.mark.sampled(10)
+@pytest.mark.sampled(8)
 @pytest.mark.filterwarnings("ignore:random_state")
 @pytest.mark.parametrize(
     ("params", "match"),
@@ -209,7 +210,7 @@ def office(name):
 
 
 def searched(ledger=None, inner=None):
-    model = OutputPerturbationClassifier(classes=[0, 1], ledger=inner)
+    model = OutputPerturbationClassifier(classes=[0, 1], ledger=inner, **QUICK)
     return PrivateSearchCV(model, {"alpha": [0.1, 1.0]}, epsilon=5.0, ledger=ledger)
 
 
@@ -218,7 +219,7 @@ def sharing(estimator, ledger):
 
 
 EVERY = [*(getattr(dp_halfspace, name)() for name in ESTIMATORS), searched()]
-MODELS = [OutputPerturbationClassifier(classes=[0, 1]), searched()]
+MODELS = [OutputPerturbationClassifier(classes=[0, 1], **QUICK), searched()]
 each_class = pytest.mark.parametrize("estimator", EVERY, ids=lambda e: type(e).__name__)
 
 
@@ -279,9 +280,9 @@ def test_what_stands_for_an_account_stays_in_a_pickle(tmp_path):
 
 
 def folds_charged(model, **params):
-    """How many of five folds reach the account of the model."""
+    """How many of three folds reach the account of the model."""
     ledger = model.ledger
-    cross_val_score(model, X, Y, cv=KFold(5), **params)
+    cross_val_score(model, X, Y, cv=KFold(3), **params)
     return len(ledger.records)
 
 
@@ -290,9 +291,9 @@ each_model = pytest.mark.parametrize("model", MODELS, ids=["estimator", "search"
 
 @each_model
 def test_every_fold_is_charged(model):
-    assert folds_charged(sharing(model, Book())) == 5
+    assert folds_charged(sharing(model, Book())) == 3
     with parallel_config(backend="threading"):
-        assert folds_charged(sharing(model, Book()), n_jobs=2) == 5
+        assert folds_charged(sharing(model, Book()), n_jobs=2) == 3
 
 
 @pytest.mark.slow

@@ -216,7 +216,7 @@ def test_a_model_of_ours_and_its_planted_bug(monkeypatch):
     honest = audit(model, X, y, X, other, n_fits=20)
     assert not honest.is_violated
     assert honest.mu == pytest.approx(privacy.gdp_mu(4.0, 1 / 1600), rel=1e-6)
-    plant_noise(monkeypatch, privacy.mechanisms.GaussianNoise, 1 / 16)
+    plant_noise(monkeypatch, privacy.mechanisms.GaussianNoise, 1 / 64)
     assert audit(model, X, y, X, other, n_fits=60, confidence=0.999).is_violated
     search = PrivateSearchCV(model, {"alpha": [3.0]}, selection="exponential", epsilon=4.0)
     assert audit(search, X, y, X, other, n_fits=8).epsilon == 4.0

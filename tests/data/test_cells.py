@@ -154,7 +154,7 @@ def moving(reader, kind, odds, rule):
     return [odd for odd in odds if found[odd].tobytes() != known.tobytes()]
 
 
-@pytest.mark.sampled(34)
+@pytest.mark.sampled(24)
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("reader", READERS)
 def test_one_cell_changes_no_other_row(reader, kind):
@@ -629,7 +629,7 @@ def moved_in_memory(kind, maker, odds, *rules):
     ]
 
 
-@pytest.mark.sampled(20)
+@pytest.mark.sampled(14)
 @pytest.mark.parametrize("kind", OBJECTS)
 @pytest.mark.parametrize("maker", MAKERS)
 def test_one_object_changes_no_other_row(maker, kind):

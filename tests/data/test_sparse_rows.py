@@ -109,6 +109,7 @@ def refused(call):
     assert str(SECRET) not in f"{error}{error.__cause__}{error.__context__}"
 
 
+@pytest.mark.sampled(9)
 @every_type
 @every_format
 def test_invalid_indices_are_refused_by_every_reader(kind, made):

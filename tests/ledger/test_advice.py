@@ -209,9 +209,9 @@ def cheap():
 
 def test_what_a_refusal_names_is_accepted():
     """Some classes and histories here; all variants, tables and histories in the slow test."""
-    found = outcomes(2 * cheap())
-    assert len(found) > 16
-    assert found.count("named") > 0.6 * len(found)
+    found = outcomes(cheap())
+    assert len(found) > 8
+    assert found.count("named") > 0.5 * len(found)
 
 
 @pytest.mark.slow

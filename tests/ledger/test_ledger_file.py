@@ -49,7 +49,7 @@ def state(ledger):
 def flips(content, every):
     """Places of bits: all, or some of those in bytes that are not zero."""
     used = [8 * i + bit for i, byte in enumerate(content) if byte for bit in range(8)]
-    return range(8 * len(content)) if every else random.Random(0).sample(used, 200)
+    return range(8 * len(content)) if every else random.Random(0).sample(used, 100)
 
 
 def handle_on(full, balance=None):

@@ -167,7 +167,7 @@ def test_planted_bug_values_as_a_reader_stores_them_are_seen(monkeypatch):
 def test_no_interval_is_given_for_a_last_group_that_may_be_empty(metric):
     """Without the rule one of twenty has one, such as .48 to 1."""
     by = {"by": WARD, "by_values": WARDS, "epsilon": 3.0, "delta": 1e-6, "metric": metric}
-    for _ in range(40):
+    for _ in range(20):
         scores = private_score(Table(), X, Y, **by)
         assert (scores.interval[0][-1], scores.interval[1][-1]) == (0.0, 1.0)
         assert re.search(r"other: .* interval 0.000 to 1.000\n.*uninformative", str(scores))

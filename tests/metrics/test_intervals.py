@@ -87,6 +87,7 @@ ORDINARY |= {name: (0.5, 1.0) for name, case in CASES.items() if len(case.levels
 SINGLE = sorted(set(CASES) - {"majority"})
 
 
+@pytest.mark.sampled(16)
 @pytest.mark.parametrize("name", SINGLE)
 @pytest.mark.parametrize("budget", [(1000, 3.0, False), (4000, 0.3, False), (4000, 0.1, True)])
 def test_intervals_are_as_wide_as_the_estimate_varies(name, budget):

@@ -497,19 +497,19 @@ def test_noise_has_the_deviation_that_intervals_count_on(monkeypatch):
             warnings.simplefilter("ignore", PrivacyWarning)
             scores = [
                 private_score(Known(), X, Y, metric="accuracy", delta=1e-6, random_state=i).value
-                for i in range(150)
+                for i in range(100)
             ]
         return np.std(scores) * len(Y)
 
     sigma = GaussianNoise(1.0, score.gdp_mu(1.0, 1e-6)).sigma
-    assert abs(spread() / sigma - 1.0) < 6.0 / math.sqrt(300.0)
+    assert abs(spread() / sigma - 1.0) < 6.0 / math.sqrt(200.0)
     plant_noise(monkeypatch, GaussianNoise, 0.5)
-    assert abs(spread() / sigma - 1.0) > 6.0 / math.sqrt(300.0)
+    assert abs(spread() / sigma - 1.0) > 6.0 / math.sqrt(200.0)
 
 
 def test_intervals_of_whole_calls_cover():
     """Those of all metrics are drawn many at a time, in `test_intervals.py`."""
-    assert 0.87 < coverage(runs=120, n=800, epsilon=2.0, delta=1e-6) <= 1.0
+    assert 0.87 < coverage(runs=80, n=800, epsilon=2.0, delta=1e-6) <= 1.0
 
 
 @pytest.mark.slow
@@ -527,11 +527,11 @@ def test_intervals_need_the_noise():
     """Planted: intervals of sampling alone miss too often."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(score, "noise_deviation", lambda noise: 0.0)
-        assert coverage(runs=120, n=800, epsilon=0.2, delta=1e-6) < 0.8
+        assert coverage(runs=80, n=800, epsilon=0.2, delta=1e-6) < 0.8
 
 
 def test_few_records_and_absent_classes_give_numbers():
-    for metric, n, epsilon in product(sorted(METRICS), (1, 2, 30), (0.01, math.inf)):
+    for metric, n, epsilon in product(sorted(METRICS), (1, 30), (0.01, math.inf)):
         found = private_score(Known(), X[:n], np.zeros(n, int), metric=metric, epsilon=epsilon)
         low, high = found.interval
         assert np.isfinite(found.value).all()

@@ -168,7 +168,7 @@ def all_hadamard(d, k):
         (lambda: all_rademacher(3, 3), 3, 3, 1.0),
         (lambda: all_hadamard(4, 1), 4, 1, 1.0),
         (lambda: all_hadamard(3, 2), 3, 2, 2 / 3),
-        (lambda: all_hadamard(7, 3), 7, 3, 5 / 7),
+        (lambda: all_hadamard(5, 3), 5, 3, 5 / 7),
         (lambda: all_hadamard(5, 8), 5, 8, 0.0),
     ],
 )

@@ -31,7 +31,7 @@ def test_map_is_signs_then_hadamard_then_choice(d, k):
 
 def test_choices_and_signs_are_uniform():
     rng = np.random.default_rng(3)
-    maps = [draw_hadamard(3, 2, rng) for _ in range(6000)]
+    maps = [draw_hadamard(3, 2, rng) for _ in range(2000)]
     chosen = [tuple(m.outputs.tolist()) for m in maps]
     counts = [chosen.count(pair) for pair in itertools.combinations(range(4), 2)]
     assert stats.chisquare(counts).pvalue > 1e-6
