@@ -8,14 +8,13 @@ import numpy as np
 import pytest
 import skops.io
 from joblib import Parallel, delayed, parallel_config
-from sklearn.base import BaseEstimator, clone
+from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV, KFold, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import Normalizer
 
 import dp_halfspace
 from dp_halfspace import BudgetError, OutputPerturbationClassifier, PrivacyLedger, PrivateSearchCV
-from dp_halfspace._budget import SharedLedger
 from tests.conftest import separated
 from tests.instances import ESTIMATORS
 from tests.ledger.files import insert
@@ -294,16 +293,6 @@ def test_every_fold_is_charged(model):
     assert folds_charged(sharing(model, Book())) == 3
     with parallel_config(backend="threading"):
         assert folds_charged(sharing(model, Book()), n_jobs=2) == 3
-
-
-@pytest.mark.slow
-@each_model
-def test_that_test_sees_a_clone_with_an_account_of_its_own(model, monkeypatch):
-    """Planted: a ledger that is copied with the parameters."""
-    monkeypatch.setattr(SharedLedger, "__sklearn_clone__", BaseEstimator.__sklearn_clone__)
-    monkeypatch.setattr(Book, "__deepcopy__", lambda self, memo: Book())
-    own = copy.copy(model).set_params(ledger=Book())
-    assert folds_charged(own) == 0
 
 
 @pytest.mark.parametrize("selection", ["exponential", "random_stopping"])

@@ -873,13 +873,6 @@ def test_a_thousand_replays_of_right_code_find_nothing():
     assert sum(bool(replay(OUTPUT, *pair, n_histories=3).findings) for _ in range(1000)) == 0
 
 
-@pytest.mark.slow
-def test_a_hundred_replays_of_half_the_noise_all_see_it(monkeypatch):
-    pair = flipped()
-    half_the_noise(monkeypatch, GaussianNoise)
-    assert all(replay(OUTPUT, *pair, n_histories=50).findings for _ in range(100))
-
-
 @pytest.mark.parametrize(
     ("mechanism", "first", "second", "expected"),
     [

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import logging
 import math
-import os
 import re
 import sys
 import warnings
@@ -29,7 +28,6 @@ from sklearn.metrics import (
 from sklearn.utils import check_array
 
 import dp_halfspace
-from benchmarks import score_coverage
 from dp_halfspace import (
     BudgetError,
     PrivacyLedger,
@@ -510,17 +508,6 @@ def test_noise_has_the_deviation_that_intervals_count_on(monkeypatch):
 def test_intervals_of_whole_calls_cover():
     """Those of all metrics are drawn many at a time, in `test_intervals.py`."""
     assert 0.87 < coverage(runs=80, n=800, epsilon=2.0, delta=1e-6) <= 1.0
-
-
-@pytest.mark.slow
-@pytest.mark.skipif("DP_HALFSPACE_DATA" not in os.environ, reason="needs the shared tables")
-@pytest.mark.filterwarnings("ignore:random_state")
-@pytest.mark.parametrize("table", score_coverage.TABLES)
-def test_intervals_cover_on_real_tables(table):
-    people = score_coverage.population(table)
-    for metric, delta, n in product(sorted(METRICS), (1e-6, 0), (500, 2000)):
-        found = score_coverage.figures(people, metric, n, 2000, epsilon=1.0, delta=delta)
-        assert found.coverage > 0.94, (metric, delta, n, found)
 
 
 def test_intervals_need_the_noise():

@@ -627,41 +627,6 @@ def test_one_of_two_kinds_costs_what_its_contract_says(count_epsilon, e, mu):
         assert found <= bound <= 1.03 * found
 
 
-@pytest.mark.sampled(2)
-@pytest.mark.parametrize("rule", ["count", "choice", "gaussian"])
-def test_fits_of_two_kinds_one_after_the_other(rule):
-    """Two fits, the second planned for the loss of the first, cost no more than both events."""
-    count_epsilon, e, mu = 0.2, 0.5, 0.25
-    worst = choice_or_gaussian(e, mu)
-    k, orders = counted(count_epsilon, 60)
-    nodes = np.linspace(-8.0, 8.0, 65)
-    weights = np.exp(-0.5 * nodes**2) / np.exp(-0.5 * nodes**2).sum()
-
-    places = np.linspace(-6.0, 6.0, 2401)
-    seconds = [worst(places[:, None] - np.log(p / q)) @ p for p, q in orders]
-
-    def second(value):
-        """Everything that a second fit adds, for an array of values left."""
-        return np.interp(value, places, np.max(seconds, axis=0))
-
-    # A choice between two candidates of losses e / 2 and -e / 2.
-    t = 0.5 * e
-    likely = (np.exp(e - t) - 1.0) / (np.exp(e - t) - np.exp(-t))
-    for value in (0.2, 0.7, 1.1):
-        found = 0.0
-        for p, q in orders:
-            left = value - np.log(p / q)
-            choice = likely * second(left - t) + (1.0 - likely) * second(left - t + e)
-            losses = mu * (0.5 * mu + nodes)
-            gaussian = np.sum(
-                [w * second(left - x) for x, w in zip(losses, weights, strict=True)], axis=0
-            )
-            is_choice = {"count": k <= 0, "choice": k < 99, "gaussian": k > 99}[rule]
-            found = max(found, float(p @ np.where(is_choice, choice, gaussian)))
-        bound = delta([Repeated(Pure(count_epsilon), 2), Repeated(Either(e, mu), 2)], value)
-        assert found <= bound
-
-
 @pytest.mark.parametrize("mu", [0.01, 0.05, 0.2])
 def test_the_profile_of_one_of_two_kinds_is_the_larger_one(mu):
     for value in (-0.2, 0.0, 0.1, 0.25, 0.3, 0.31, 0.5):

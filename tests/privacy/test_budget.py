@@ -8,7 +8,6 @@ import pytest
 from dp_halfspace import privacy
 from dp_halfspace.privacy import Gaussian, GaussianNoise, Pure
 from dp_halfspace.privacy.budget import Budget
-from dp_halfspace.privacy.events import SampledGaussian
 from dp_halfspace.privacy.mechanisms import L2LaplaceNoise, NoNoise
 
 BUDGETS = [(1.0, 1e-6), (0.01, 0.25), (300.0, 1e-12), (1.0, 0.0), (1e-3, 0.0)]
@@ -76,10 +75,3 @@ def test_noise_is_that_of_the_budget():
     assert Budget.of(0.5, 1e-6).noise(2.0) == GaussianNoise(2.0, mu)
     assert Budget.gaussian(0.25).noise(2.0) == GaussianNoise(2.0, 0.25)
     assert replace(Budget.gaussian(0.25), delta=1e-6).epsilon <= privacy.gdp_epsilon(0.25, 1e-6)
-
-
-@pytest.mark.parametrize("epsilon", [0.1, 0.5, 1.0, 3.0])
-def test_the_only_record_is_no_secret(epsilon):
-    """A draw among one record costs what Gaussian noise does, and never less."""
-    found = privacy.delta([SampledGaussian(1, 0.8)], epsilon)
-    assert found == pytest.approx(privacy.gdp_delta(0.8, epsilon), rel=1e-6)

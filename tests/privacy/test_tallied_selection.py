@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.stats import chisquare
 
-from dp_halfspace.privacy import Exponential, Pure, exponential, exponential_mechanism
+from dp_halfspace.privacy import Exponential, Pure, exponential_mechanism
 from dp_halfspace.privacy.exponential import CountedChoice, TalliedChoice, TalliedChoices
 from dp_halfspace.privacy.randomness import OS_RANDOMNESS, SeededBytes
 
@@ -32,19 +32,6 @@ def test_distribution_is_the_definition(draws):
     assert_distribution(TalliedChoice(EPSILON), draws)
     with pytest.raises(AssertionError):
         assert_distribution(TalliedChoice(2 * EPSILON), 600)
-
-
-@pytest.mark.slow
-def test_distribution_test_sees_costs_without_their_multiplicity(monkeypatch):
-    """Planted: a cost is as likely with one candidate as with many."""
-
-    def forgetful(utilities, epsilon, *, multiplicities, source):
-        del multiplicities
-        return exponential_mechanism(utilities, epsilon, source=source)
-
-    monkeypatch.setattr(exponential, "exponential_mechanism", forgetful)
-    with pytest.raises(AssertionError):
-        assert_distribution(TalliedChoice(EPSILON), 1500)
 
 
 def test_multiplicities_stand_for_copies():
