@@ -7312,7 +7312,7 @@ MUTANTS = [
             "_Composition.log_delta",
             "self.unsampled.log_delta(epsilon, enough)",
             "self.unsampled.log_delta(2.0 * epsilon, enough)",
-            "test_the_only_record_is_no_secret",
+            "tests/privacy/test_pld.py::test_steps_on_all_records_are_gaussian",
         ),
     ),
     *of(
