@@ -59,12 +59,3 @@ def mu_lower_bound(
     low = beta.ppf(alpha, k1, m1 - k1 + 1) if k1 else 0.0
     high = beta.ppf(1 - alpha, k0 + 1, m0 - k0) if k0 < m0 else 1.0
     return float(norm.ppf(low) - norm.ppf(high)) if low > 0 and high < 1 else 0.0
-
-
-def epsilon_lower_bound(
-    hits: int, misses_side_hits: int, trials: int, *, delta: float = 0.0, alpha: float = 1e-6
-) -> float:
-    """Lower confidence bound on epsilon from the hits of one event on two neighbours."""
-    low = beta.ppf(alpha / 2, hits, trials - hits + 1) if hits else 0.0
-    high = beta.ppf(1 - alpha / 2, misses_side_hits + 1, trials - misses_side_hits)
-    return float(np.log((low - delta) / high)) if low > delta else 0.0

@@ -5544,7 +5544,7 @@ MUTANTS = [
         "privacy/events.py",
         "tests/privacy/test_accounting.py",
         ("single_runs", "count *", "", "test_nothing_and_no_guarantee"),
-        ("single_runs", "[single] +=", "[single] =", "test_agrees_with_dp_accounting"),
+        ("single_runs", "[single] +=", "[single] =", "test_repeated_is_repetition"),
         ("total_mu", "mu) * math.sqrt(count", "mu", "test_repetition_equals_nearly_equal_events"),
         (
             "contract",
@@ -5628,7 +5628,7 @@ MUTANTS = [
             "GeneralizedChoice.normalise_costs",
             "None] + change[None, :",
             "None",
-            "test_normalised_scores_change_by_one_at_most",
+            "test_rounded_scores_change_by_the_sensitivity_at_most",
         ),
     ),
     *of(

@@ -1,6 +1,5 @@
-"""Composition against closed forms, quadrature, another accountant and brute force."""
+"""Composition against closed forms, quadrature and brute force."""
 
-import functools
 import itertools
 import math
 from dataclasses import replace
@@ -9,7 +8,6 @@ from fractions import Fraction
 import mpmath
 import numpy as np
 import pytest
-from dp_accounting.pld import privacy_loss_distribution
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.integrate import quad
@@ -438,36 +436,6 @@ def test_selection_without_noise_has_a_bounded_loss():
     assert epsilon([of_gaussian(1.0, 0.0, 0.0)], 0.0) == 0.0
     contract = 4 * delta([Gaussian(0.5), Exponential(0.1)], 2.5)
     check_contract(delta([of_gaussian(4.0, 0.0, 0.5), Exponential(0.1)], 2.5), contract)
-
-
-# --- another accountant -----------------------------------------------------------------------
-
-
-def other_accountant(gaussians, pures, pessimistic):
-    kind = privacy_loss_distribution
-    rest = {"pessimistic_estimate": pessimistic, "value_discretization_interval": 1e-3}
-    parts = [kind.from_gaussian_mechanism(1 / mu, **rest) for mu in gaussians]
-    flips = (2 / (1 + math.exp(e)) for e in pures)
-    parts += [kind.from_randomized_response(flip, 2, **rest) for flip in flips]
-    return functools.reduce(lambda a, b: a.compose(b), parts)
-
-
-@pytest.mark.parametrize(
-    ("gaussians", "pures"),
-    [
-        ([0.5], []),
-        ([1.0], [0.3, 0.55, 1.0]),
-        ([], [0.1] * 20),
-        ([0.1], [0.05] * 30 + [0.7]),
-    ],
-)
-def test_agrees_with_dp_accounting(gaussians, pures):
-    events = [*map(Gaussian, gaussians), *map(Pure, pures)]
-    above, below = (other_accountant(gaussians, pures, flag) for flag in (True, False))
-    for small_delta in (1e-3, 1e-6):
-        found = epsilon(events, small_delta)
-        assert found >= below.get_epsilon_for_delta(small_delta) - 1e-9
-        assert found <= above.get_epsilon_for_delta(small_delta) * (1 + 1e-5)
 
 
 def test_two_exponentials_against_the_convolution_of_boxes():

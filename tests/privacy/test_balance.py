@@ -201,22 +201,6 @@ def test_lock_test_sees_a_lock_that_only_success_gives_back(tmp_path, monkeypatc
         assert_no_lock_stays("memory", "charge", tmp_path)
 
 
-def test_a_charge_inside_a_charge_of_the_same_thread_loses_nothing():
-    """As a signal handler would do it."""
-    account = PrivacyLedger(epsilon=1.0, delta=0.0)
-    row = row_after(account._store.first_digest, 1, pure(0.5).to_json())
-
-    def both():
-        with account._store.transaction(writes=True) as outer:
-            outer.insert(row)
-            account.charge(pure(0.4))
-
-    with pytest.raises(BudgetError, match="charge again"):
-        both()
-    assert account.spent() == pytest.approx(0.4)
-    assert len(account.entries()) == 1
-
-
 def test_an_entry_that_cannot_be_read_stops_every_charge(tmp_path):
     """As a newer version may have written it."""
     place = tmp_path / "ledger.db"

@@ -12,7 +12,6 @@ from dp_halfspace.privacy import Pure
 from dp_halfspace.privacy import noise as module
 from dp_halfspace.privacy.noise import DiscreteLaplaceNoise
 from dp_halfspace.privacy.randomness import OS_RANDOMNESS, SeededBytes
-from tests.adversarial import epsilon_lower_bound
 from tests.privacy.oracles import FALSE_ALARM
 
 
@@ -78,21 +77,6 @@ def test_digits_are_asked_for_with_their_chances(monkeypatch):
     expected = [1 / (1 + math.exp(2.0**j / 4)) for j in range(11)]
     np.testing.assert_allclose([fast for fast, _ in asked], expected, rtol=1e-13)
     np.testing.assert_allclose([slow for _, slow in asked], expected, rtol=1e-13, atol=2.0**-60)
-
-
-def audited(sensitivity, epsilon, trials=20_000):
-    """Lower bound on epsilon from counts that one record moved by two in all."""
-    noise = DiscreteLaplaceNoise(sensitivity, epsilon)
-    hits = []
-    for value in ([1.0, 0.0], [0.0, 1.0]):
-        released = noise.perturb(np.tile(value, (trials, 1)), OS_RANDOMNESS)
-        hits.append(int(((released[:, 0] >= 1) & (released[:, 1] <= 0)).sum()))
-    return epsilon_lower_bound(*hits, trials)
-
-
-def test_audit_and_planted_half_sensitivity():
-    assert 1.7 < audited(2, 2.0) <= 2.0
-    assert audited(1, 2.0) > 2.0
 
 
 @pytest.mark.parametrize(

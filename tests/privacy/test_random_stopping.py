@@ -15,7 +15,7 @@ from scipy.special import ndtr
 
 from dp_halfspace.privacy import random_stopping
 from dp_halfspace.privacy.accounting import delta
-from dp_halfspace.privacy.events import Gaussian, Pure
+from dp_halfspace.privacy.events import Gaussian
 from dp_halfspace.privacy.profiles import gdp_mu
 from dp_halfspace.privacy.random_stopping import (
     RunCountDistribution,
@@ -507,29 +507,6 @@ def test_bound_is_nearly_attained_and_planted_accounting_bugs_are_caught():
         random_stopping_event(distribution, mu / math.sqrt(2)),  # score not charged
     ):
         assert worst > delta([planted], 1.0)
-
-
-def test_selections_compose_adaptively():
-    """For each output of a selection another one, or randomised response, of its own."""
-    rng = np.random.default_rng(2)
-    distribution, mu = RunCountDistribution(1.0, 0.2, 60), 0.3
-    f, flip = generating_function(distribution), 1 / (1 + math.exp(0.2))
-    events = {
-        "selection": [random_stopping_event(distribution, mu)] * 2,
-        "response": [random_stopping_event(distribution, mu), Pure(0.2)],
-    }
-    bounds = {kind: [delta(listed, e) for e in EPSILONS] for kind, listed in events.items()}
-    for _ in range(30):
-        p, q, scores = random_mechanisms(rng, mu, 17, n_outcomes=16)
-        best = np.stack([selected(f, masses, scores) for masses in (p, q)])
-        first, second = best[:, 0], best[:, 1:]
-        answers = rng.permuted(np.tile([flip, 1 - flip], (16, 1)), axis=1)
-        response = np.stack([answers, answers[:, ::-1]])
-        for kind, stage in (("selection", second), ("response", response)):
-            joint = (first[:, :, None] * stage).reshape(2, -1)
-            for epsilon, bound in zip(EPSILONS, bounds[kind], strict=True):
-                assert divergence(*joint, epsilon) <= bound + 1e-13
-                assert divergence(*joint[::-1], epsilon) <= bound + 1e-13
 
 
 # --- algebra and calibration ------------------------------------------------------------------
