@@ -492,37 +492,6 @@ def test_a_fit_moves_by_its_sensitivity_whatever_a_reader_infers(read, odd):
     assert np.abs(counts[0] - counts[1]).sum() <= 2.0 + 1e-9
 
 
-STORED = {
-    "objects": lambda table: table.astype(object),
-    "texts": lambda table: table.astype(str),
-    "categories": lambda table: table.astype("category"),
-    "polars": pl.from_pandas,
-    "decimals": lambda table: table.map(lambda cell: Decimal(repr(float(cell)))),
-    "percentages": lambda table: table.map(lambda cell: f"{float(cell)!r} %"),
-}
-
-
-@pytest.mark.filterwarnings("ignore:random_state")
-@pytest.mark.parametrize("name", STORED)
-def test_a_stated_table_has_one_fit_however_its_cells_are_stored(name):
-    rng = np.random.default_rng(0)
-    table = pd.DataFrame({"age": rng.integers(20, 90, N), "size": rng.normal(size=N)})
-    y = np.where(table["age"] > 55, "yes", "no")
-    model = PrivateTableClassifier(
-        epsilon=20.0,
-        classes=["no", "yes"],
-        schema={"age": "number", "size": "number"},
-        random_state=0,
-    )
-    wanted = model.fit(table, y).decision_function(table)
-    other = STORED[name](table)
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        found = model.fit(other, y).decision_function(other)
-    assert wanted.tobytes() == found.tobytes()
-    assert not any("schema" in str(each.message) for each in caught)
-
-
 @pytest.mark.filterwarnings("ignore:random_state", "ignore:Could not infer format")
 def test_the_command_and_parquet_read_the_same(tmp_path):
     text, y = file_of("unknown")

@@ -616,16 +616,6 @@ def test_ten_fits_cost_as_much_as_ten_choices():
     assert both < 0.8
 
 
-@pytest.mark.parametrize("alone", [Gaussian(0.25), Exponential(0.5)])
-def test_a_contract_of_one_kind_alone_would_be_caught(alone):
-    """Planted: one of the two kinds is forgotten."""
-    worst = choice_or_gaussian(0.5, 0.25)
-    assert any(
-        branched(0.2, lambda k, left: worst(left), value) > delta([Pure(0.2), alone], value)
-        for value in (0.1, 0.6, 0.9)
-    )
-
-
 def test_mu_beside_a_choice_spends_the_budget():
     first, budget, small_delta = Pure(0.006), 0.1, 1e-8
     mu = accounting.mu_of_either(first, 0.0939, budget, small_delta)

@@ -1,6 +1,5 @@
 """What all maps share: linear, adjoint, sparse as dense, finite, one row at a time."""
 
-import itertools
 import pickle
 import tracemalloc
 
@@ -136,37 +135,6 @@ def test_planted_overflow_is_seen(monkeypatch, draw):
     monkeypatch.setattr("dp_halfspace.projection.linear.replace_nonfinite", lambda Z: Z)
     images = worst_images(draw(64, 16, np.random.default_rng(9)))
     assert not all(np.isfinite(image).all() for image in images)
-
-
-def all_rademacher(d, k):
-    for bits in itertools.product(range(0, 256, 1 << (8 - k)), repeat=d):
-        yield RademacherMap(np.array(bits, dtype=np.uint8)[:, None], k)
-
-
-def all_hadamard(d, k):
-    size = 1 << (d - 1).bit_length()
-    for outputs in itertools.combinations(range(size), k):
-        for signs in itertools.product((-1, 1), repeat=d):
-            yield HadamardMap(np.array(signs, dtype=np.int8), np.array(outputs))
-
-
-@pytest.mark.parametrize(
-    ("maps", "d", "k", "share"),
-    [
-        (lambda: all_rademacher(3, 1), 3, 1, 1.0),
-        (lambda: all_rademacher(3, 3), 3, 3, 1.0),
-        (lambda: all_hadamard(4, 1), 4, 1, 1.0),
-        (lambda: all_hadamard(3, 2), 3, 2, 2 / 3),
-        (lambda: all_hadamard(5, 3), 5, 3, 5 / 7),
-        (lambda: all_hadamard(5, 8), 5, 8, 0.0),
-    ],
-)
-def test_mean_and_variance_of_squared_norms_by_enumeration(maps, d, k, share):
-    x = np.array([3.0, -1.0, 2.0, 0.5, 1.0, -2.0, 0.1])[:d]
-    squares = [float(np.sum(projection.apply(x[None]) ** 2)) for projection in maps()]
-    variance = share * 2.0 / k * (np.sum(x**2) ** 2 - np.sum(x**4))
-    assert np.mean(squares) == pytest.approx(np.sum(x**2), rel=1e-12)
-    assert np.var(squares) == pytest.approx(variance, rel=1e-10, abs=1e-10)
 
 
 @every_map

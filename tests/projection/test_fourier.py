@@ -1,9 +1,6 @@
-"""Random Fourier features: exact kernel within the bound of Theorem 4.1, norms, determinism."""
-
-import math
+"""Random Fourier features: the mean of exact kernels, and frequencies that are finite."""
 
 import numpy as np
-import pytest
 
 from dp_halfspace.projection.features import draw_fourier
 from tests.projection.references import kernel_at
@@ -18,22 +15,6 @@ def unit_ball(n=60, d=5, seed=0):
 def worst_error(psi, X, exact):
     features = psi.apply(X).astype(np.float64)
     return np.abs(features @ features.T - exact).max()
-
-
-def bound_of_theorem_1(n_components, n_samples, beta):
-    """Error of all inner products at once, docs/proofs/kernel.md, for cosines and sines."""
-    return 2 * math.sqrt(math.log(n_samples / beta) / (n_components / 2))
-
-
-@pytest.mark.parametrize("n_components", [200, 2000])
-def test_inner_products_are_within_the_bound_of_the_paper(n_components):
-    X, scale = unit_ball(), 0.5
-    exact = kernel_at((X[:, None] - X[None]) / scale)
-    bound = bound_of_theorem_1(n_components, len(X), beta=1e-3)
-    scales = np.full(n_components // 2, scale)
-    for seed in range(3):
-        psi = draw_fourier(5, scales, np.random.default_rng(seed))
-        assert worst_error(psi, X, exact) <= bound
 
 
 def test_several_length_scales_are_the_mean_kernel():
