@@ -16,7 +16,6 @@ import dp_halfspace
 from dp_halfspace import BudgetError, OutputPerturbationClassifier, PrivacyLedger, PrivateSearchCV
 from tests.conftest import separated
 from tests.instances import ESTIMATORS
-from tests.ledger.files import insert
 from tests.releases import record_releases
 from tests.support import Book, every_estimator, one_of_each
 
@@ -129,17 +128,6 @@ def test_a_path_without_a_ledger_is_a_clear_error(tmp_path):
         charged(DEFAULT, tmp_path / "nowhere.db").fit(X, Y)
 
 
-def test_a_model_predicts_where_its_ledger_is_not(tmp_path):
-    ledger = generous(tmp_path / "study.db")
-    model = charged(DEFAULT, ledger).fit(X, Y)
-    frozen = pickle.dumps(model)
-    (tmp_path / "study.db").unlink()
-    thawed = pickle.loads(frozen)
-    np.testing.assert_array_equal(thawed.predict(X), model.predict(X))
-    with pytest.raises(BudgetError, match="no ledger"):
-        thawed.fit(X, Y)
-
-
 @pytest.mark.sampled(5)
 @one_of_each
 @pytest.mark.parametrize("kind", ["memory", "file", "path"])
@@ -160,21 +148,6 @@ def assert_skops_keeps(model, ledger):
         assert loaded.privacy_ == model.privacy_
     loaded.fit(X, Y)
     assert len(ledger.entries()) == before + 1
-
-
-def test_a_ledger_that_cannot_be_read_releases_nothing_in_any_fold(tmp_path):
-    """An entry of a newer version, and a search that goes on after errors."""
-    path = str(tmp_path / "study.db")
-    full = PrivacyLedger(path, epsilon=1.0, delta=1e-3)
-    charged(DEFAULT, full).set_params(epsilon=1.0, delta=1e-3).fit(X, Y)
-    insert(full, json.dumps({"unheard": 1}))
-    model = charged(DEFAULT, path)
-    with record_releases() as releases:
-        with pytest.raises(ValueError, match="All the 4 fits failed"):
-            cross_val_score(model, X, Y, cv=KFold(4), error_score=np.nan)
-        with pytest.raises(ValueError, match="a record has the fields"):
-            model.fit(X, Y)
-    assert releases == []
 
 
 # -- copies of an estimator charge whatever object a ledger is, and never a copy of it --------

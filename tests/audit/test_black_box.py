@@ -24,21 +24,15 @@ from tests.support import plant_noise
 class Counter(BaseEstimator):
     """A peer: the noisy sum of the labels as its score; `skill` is the noise it leaves out."""
 
-    def __init__(self, epsilon=1.0, delta=1e-5, skill=1.0, scale="public", ledger=None):
-        self.epsilon, self.delta, self.skill = epsilon, delta, skill
-        self.scale, self.ledger = scale, ledger
+    def __init__(self, epsilon=1.0, delta=1e-5, skill=1.0, ledger=None):
+        self.epsilon, self.delta, self.skill, self.ledger = epsilon, delta, skill, ledger
 
     def fit(self, X, y):
         sigma = 1.0 / privacy.gdp_mu(self.epsilon, self.delta) / self.skill
-        if self.scale == "private":
-            sigma *= 1.0 + np.sum(y)
         self.claim(self.epsilon, self.delta)
         seed = int.from_bytes(OS_RANDOMNESS.read(8), "little")
         # The noise of another world: only its distribution matters here.
-        self.score_ = (
-            np.sum(y) * (self.scale == "public")
-            + sigma * np.random.default_rng(seed).standard_normal()
-        )
+        self.score_ = np.sum(y) + sigma * np.random.default_rng(seed).standard_normal()
         return self
 
     def claim(self, epsilon, delta):
@@ -62,19 +56,10 @@ def test_right_code_passes_and_shows_its_claim():
     assert pure.mu == pytest.approx(2.0 * norm.ppf(math.exp(2.0) / (1.0 + math.exp(2.0))))
 
 
-@pytest.mark.parametrize(
-    ("model", "n_fits"),
-    [
-        (Counter(1.0, skill=60.0), 200),
-        pytest.param(Counter(1.0, scale="private"), 4000, marks=pytest.mark.slow),
-    ],
-)
-def test_missing_noise_and_a_scale_of_the_data_are_seen(model, n_fits):
-    """The second has the same mean on both, and twice the noise on one."""
-    result = audit(model, *PAIR, n_fits=n_fits, confidence=0.999)
+def test_missing_noise_is_seen():
+    result = audit(Counter(1.0, skill=60.0), *PAIR, n_fits=200, confidence=0.999)
     assert result.mu_low > privacy.gdp_mu(1.0, 1e-5)
-    if model.skill > 1:
-        assert result.is_violated
+    assert result.is_violated
 
 
 def test_bounds_hold_with_the_confidence_that_is_stated():
@@ -163,25 +148,6 @@ def test_what_is_no_finite_number_is_an_outcome(how):
 def test_an_exception_of_all_fits_is_raised():
     with pytest.raises(ArithmeticError, match="did not converge"):
         audit(Odd(how="raises"), *PAIR[2:], *PAIR[2:], n_fits=8)
-
-
-def false_alarms(audits, n, mu, alpha):
-    """Audits of a release that has exactly its mu, in which a bound is above it."""
-    rng = np.random.default_rng(0)
-    epsilon = privacy.gdp_epsilon(mu, 1e-5)
-    wrong = 0
-    for _ in range(audits):
-        first, second = rng.standard_normal((2, n, 1))
-        low, mu_low = lower_bounds(first, second + mu, 1e-5, alpha)
-        wrong += low > epsilon or mu_low > mu
-    return wrong
-
-
-@pytest.mark.slow
-def test_false_alarms_of_a_thousand_audits():
-    """At 95 % fifty are allowed; of the tightest right code there are fewer, as lines are two."""
-    assert false_alarms(1000, 1000, 0.5, 0.05) <= 50
-    assert false_alarms(1000, 1000, 0.5, 0.001) <= 3
 
 
 def test_a_model_of_ours_and_its_planted_bug(monkeypatch):

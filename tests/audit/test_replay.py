@@ -867,12 +867,6 @@ def test_composition_agrees_with_the_accounting():
     assert composed([Pure(math.inf)], 1e-6) == math.inf
 
 
-@pytest.mark.slow
-def test_a_thousand_replays_of_right_code_find_nothing():
-    pair = flipped()
-    assert sum(bool(replay(OUTPUT, *pair, n_histories=3).findings) for _ in range(1000)) == 0
-
-
 @pytest.mark.parametrize(
     ("mechanism", "first", "second", "expected"),
     [

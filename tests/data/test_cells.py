@@ -3,7 +3,6 @@
 import contextlib
 import functools
 import io
-import json
 import warnings
 from datetime import date, datetime, time, timedelta, timezone
 from decimal import Decimal
@@ -22,8 +21,6 @@ from hypothesis import strategies as st
 from pandas._libs.parsers import STR_NA_VALUES
 
 from dp_halfspace import PrivateTableClassifier
-from dp_halfspace._cli.arguments import parse_options
-from dp_halfspace._cli.tables import read_training_table
 from dp_halfspace.audit import replay
 from dp_halfspace.data import cells, frame
 from dp_halfspace.data.cells import (
@@ -490,29 +487,6 @@ def test_a_fit_moves_by_its_sensitivity_whatever_a_reader_infers(read, odd):
         for table in tables
     ]
     assert np.abs(counts[0] - counts[1]).sum() <= 2.0 + 1e-9
-
-
-@pytest.mark.filterwarnings("ignore:random_state", "ignore:Could not infer format")
-def test_the_command_and_parquet_read_the_same(tmp_path):
-    text, y = file_of("unknown")
-    table = pd.read_csv(io.StringIO(text), dtype=str)
-    model = MODEL.fit(table, y)
-    wanted = model.decision_function(table)
-    (tmp_path / "own.csv").write_text(table.assign(y=y).to_csv(index=False))
-    (tmp_path / "s.json").write_text(json.dumps(SCHEMA))
-    options = ["fit", str(tmp_path / "own.csv"), "--target", "y", "--epsilon", "1", "--save", "m"]
-    options += ["--schema", str(tmp_path / "s.json")]
-    by_command = read_training_table(parse_options(options)).rows
-    assert model.decision_function(by_command).tobytes() == wanted.tobytes()
-    kinds = pd.read_csv(io.StringIO(text), parse_dates=["seen"])
-    kinds.assign(y=y).to_parquet(tmp_path / "own.parquet", row_group_size=70)
-    rows, _ = read_parquet(tmp_path / "own.parquet", "y")
-    for part, lo in zip(rows.values(), range(0, N, 70), strict=True):
-        found, want = (
-            model.encoding_.to_coded_rows(read_frame(frame)).dense(np.float64)
-            for frame in (part, table[lo : lo + 70])
-        )
-        assert found.tobytes() == want.tobytes()
 
 
 def test_row_groups_keep_the_types_of_their_file(tmp_path):

@@ -303,7 +303,7 @@ def test_foreign_and_damaged_files_are_refused_and_left_alone(path):
 @pytest.mark.parametrize(
     "tampering",
     ["UPDATE entries SET record = replace(record, '0.3', '0.1')",
-     "DELETE FROM entries WHERE number = 2", "DELETE FROM entries WHERE number = 3",
+     "DELETE FROM entries WHERE number = 2",
      "UPDATE entries SET time = '2000' WHERE number = 1",
      "UPDATE entries SET number = number + 1 WHERE number = 3"],
 )  # fmt: skip
@@ -313,11 +313,6 @@ def test_changed_entries_are_noticed(path, tampering):
         ledger.charge(pure(0.3))
     assert len(ledger.entries()) == 3
     execute(path, tampering)
-    if "DELETE" in tampering and "number = 3" in tampering:
-        # Only who has read the last entry can miss it.
-        with pytest.raises(ValueError, match="has lost entries"):
-            ledger.charge(pure(0.01))
-        return
     reads = (ledger.entries, ledger.summary)
     for action in (*reads, lambda: PrivacyLedger(path).charge(pure(0.01))):
         with pytest.raises(ValueError, match="damaged"):

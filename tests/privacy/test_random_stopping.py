@@ -25,12 +25,10 @@ from dp_halfspace.privacy.random_stopping import (
     run_count_distribution,
 )
 from tests.privacy.oracles import (
-    FALSE_ALARM,
     Constant,
     Script,
     divergence,
     of_gaussian,
-    seeded,
     slope,
 )
 
@@ -130,29 +128,6 @@ def test_bad_parameters_are_named(function, arguments, message):
 # --- sampling ---------------------------------------------------------------------------------
 
 
-def draw_pvalue(draws, distribution):
-    """Chi-square test of the frequencies, the thin tail in one class."""
-    expected = distribution.probabilities * len(draws)
-    last = int(np.flatnonzero(expected >= 8)[-1])
-    counts = np.bincount(np.minimum(draws, last + 2), minlength=last + 3)[1:]
-    rest = expected[last + 1 :].sum()
-    merged = np.append(expected[: last + 1], rest)
-    if rest < 8:
-        counts = np.append(counts[:last], counts[last:].sum())
-        merged = np.append(expected[:last], expected[last:].sum())
-    return stats.chisquare(counts, merged * len(draws) / merged.sum()).pvalue
-
-
-@pytest.mark.sampled(3)
-@pytest.mark.parametrize("distribution", DISTRIBUTIONS)
-def test_frequencies_of_draws(distribution):
-    source = seeded(1)
-    draws = [distribution.draw(source) for _ in range(4000)]
-    assert min(draws) >= 1
-    assert max(draws) <= distribution.k_max
-    assert draw_pvalue(draws, distribution) > FALSE_ALARM
-
-
 @pytest.mark.parametrize(
     "distribution", [RunCountDistribution(1.0, 0.5, 3), RunCountDistribution(0.25, 1 / 16, 90)]
 )
@@ -163,7 +138,8 @@ def test_bits_beyond_the_first_word_decide_close_calls(distribution):
         return distribution.draw(Script(words, Constant(byte)))
 
     exact = list(itertools.accumulate(exact_probabilities(distribution)))
-    for k in (1, distribution.k_max // 2 + 1):
+    # In 64 bits the rarest of the longer distribution cannot be told apart.
+    for k in range(1, min(distribution.k_max, 40)):
         cell = math.floor(exact[k - 1] * 2**64)
         assert drawn([cell], 0) == drawn([cell - 1], 255) == k
         assert drawn([cell], 255) == drawn([cell + 1], 0) == k + 1
