@@ -71,11 +71,9 @@ def test_bounds_hold_with_the_confidence_that_is_stated():
             assert binom.pmf(hits, n, share)[fails].sum() <= 0.025 * (1 + 1e-9)
 
 
-def lower_bounds(first, second, delta, alpha, marks=None):
+def lower_bounds(first, second, delta, alpha):
     """Bounds of the numbers of fits to each of two data sets, a row for each fit."""
-    values = np.stack([first, second])
-    marks = np.zeros((2, len(first), 0)) if marks is None else marks
-    return _lower_bounds(values, marks, delta, alpha)
+    return _lower_bounds(np.stack([first, second]), np.zeros((2, len(first), 0)), delta, alpha)
 
 
 def test_bounds_are_those_of_fits_that_chose_nothing():

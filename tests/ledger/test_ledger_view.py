@@ -8,12 +8,7 @@ from dp_halfspace import PrivacyLedger
 from dp_halfspace.exceptions import BudgetError
 from dp_halfspace.ledger import open_ledger
 from dp_halfspace.privacy.record import rounded_text
-from tests.privacy import oracles
-from tests.privacy.oracles import pure
-
-
-def gaussian(epsilon, delta=1e-7, **changes):
-    return oracles.gaussian(epsilon, delta, **changes)
+from tests.privacy.oracles import gaussian, pure
 
 
 @pytest.fixture(params=["memory", "file"])
@@ -30,7 +25,7 @@ def ledger(request, tmp_path):
 def test_a_ledger_says_whether_it_is_new_and_what_it_holds(ledger):
     assert repr(ledger).endswith(": no entry yet; cap epsilon=1, delta=1e-06)")
     assert ledger.summary().startswith("Ledger of '<registry>': no entry yet.")
-    ledger.charge(gaussian(0.3))
+    ledger.charge(gaussian(0.3, 1e-7))
     ledger.charge(pure(0.2))
     again = open_ledger(ledger.handle)
     assert re.search(
@@ -68,5 +63,5 @@ def test_what_was_asked_for_is_read_first_and_the_composition_second(is_file, tm
     # Ten tenths are one, not a float above it.
     tenths = PrivacyLedger(epsilon=1.0, delta=1e-6)
     for _ in range(10):
-        tenths.charge(gaussian(0.1))
+        tenths.charge(gaussian(0.1, 1e-7))
     assert tenths.asked() == 1.0

@@ -55,13 +55,6 @@ def test_fixed_point_values_at_random_points(argument, bits):
     assert not off_by_more_than_one(exp_minus, mp_exp, argument, bits)
 
 
-def test_planted_double_precision_value_is_caught():
-    def in_doubles(point, bits):
-        return int(mpmath.mpf(float(mp_tail(mpmath.mpf(float(point))))) * 2**bits)
-
-    assert off_by_more_than_one(in_doubles, mp_tail, Fraction(1, 3), 96)
-
-
 def fixed(probability):
     """Return the enclosure function of an exact fraction."""
     return lambda bits: round(probability * 2**bits)
