@@ -38,7 +38,9 @@ from dp_halfspace import (
 from dp_halfspace.datasets import in_chunks
 from dp_halfspace.metrics import (
     METRICS,
+    Metric,
     PrivateScore,
+    _intervals,
     _tallies,
     private_score,
     score,
@@ -602,6 +604,21 @@ def test_quartiles_are_released_before_the_counts():
     assert [type(each.mechanism).__name__ for each in releases] == [
         "ExponentialChoice", "ExponentialChoice", "GaussianNoise"
     ]  # fmt: skip
+
+
+def test_a_metric_that_says_no_more_is_of_predicted_classes(monkeypatch):
+    """Beside sensitivity, tally and estimate an entry states what its counts are not."""
+
+    def tally(values, codes, cells):
+        return _tallies.RIGHT * np.array([float((values == codes).sum())])
+
+    plain = Metric((1, 1.0), tally, _intervals.share_of_right, by_class=None)
+    expected = private_score(Known(), X, Y, epsilon=np.inf).value
+    monkeypatch.setitem(METRICS, "accuracy", plain)
+    assert private_score(Known(), X, Y, epsilon=np.inf).value == expected
+    wrong = replace(plain, tally=lambda *given: 2.0 * tally(*given))
+    monkeypatch.setitem(METRICS, "accuracy", wrong)
+    assert private_score(Known(), X, Y, epsilon=np.inf).value != expected
 
 
 def test_metrics_of_one_table_are_released_together():
