@@ -72,7 +72,7 @@ def test_pairs_are_of_rows_of_norm_one(mechanism, delta):
 
 def test_two_records_pull_by_rows_that_are_two_apart_and_their_roundings():
     """``noisy_gradient.md``, single records: computed rows are hardly longer than one."""
-    plan = plan_single_records(12, 3, margin=0.2, budget=Budget.of(2.0, 1e-3), tail_fraction=0.5)
+    plan = plan_single_records(4, 3, margin=0.2, budget=Budget.of(2.0, 1e-3), tail_fraction=0.5)
     assert plan.mechanism.sensitivity >= 2.0 * (1.0 + 2.0**-31)
 
 

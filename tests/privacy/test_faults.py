@@ -8,6 +8,7 @@ import signal
 import sys
 import tempfile
 import threading
+from itertools import product
 from pathlib import Path
 
 import pytest
@@ -147,9 +148,18 @@ def assert_releases_are_booked(path, way, fault, runs):
     assert 0 < unbooked < runs
 
 
+# By default every fault at a fit, and an exception at whatever else is short.
+QUICK = {*(("fit", fault) for fault in FAULTS), *((way, "exception") for way in SHORT)}
+
+
 @few_and_many
-@pytest.mark.parametrize("fault", FAULTS)
-@pytest.mark.parametrize("way", [*SHORT, pytest.param("search", marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    ("way", "fault"),
+    [
+        pytest.param(*case, marks=[] if case in QUICK else pytest.mark.slow)
+        for case in product(PAYING, FAULTS)
+    ],
+)
 def test_whatever_stops_a_fit_releases_nothing_unbooked(tmp_path, way, fault, runs):
     assert_releases_are_booked(tmp_path / "ledger.db", way, fault, runs)
 
