@@ -6488,6 +6488,12 @@ MUTANTS = [
         "rows/float32_rows.py",
         "tests/rows/test_float32_rows.py",
         (
+            "_factors_of",
+            "1.0 - 2.0**-21",
+            "3.0",
+            "tests/audit/test_floating_point.py::test_values_stay_within_their_sensitivity",
+        ),
+        (
             "Float32Rows.fused_adjoint",
             "add_products(columns, X, self.group, sums)",
             "add_products(columns, X, 256, sums)",

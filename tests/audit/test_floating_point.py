@@ -201,12 +201,6 @@ def first_weighs_more(patch):
     patch.setattr(Rows, "fused_adjoint", rough)
 
 
-def lengths_of_float32(patch):
-    """Planted: rows of float32 are three times too long."""
-    honest = float32_rows._factors_of
-    patch.setattr(float32_rows, "_factors_of", lambda bounds: 3.0 * honest(bounds))
-
-
 def coarse_with_two_threads(patch):
     """Planted: sums that are rounded to three digits by two threads, and no guard."""
     honest = float32_rows.Float32Rows.fused_adjoint
@@ -223,13 +217,10 @@ DEFAULT = PATHS["AdaptiveMarginClassifier-"]
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("attack", "plant"), [("order", first_weighs_more), ("float32", lengths_of_float32)]
-)
-def test_sums_that_notice_are_seen(monkeypatch, attack, plant):
-    assert attacked(UNSCALED, attack)[0] <= 1.0
-    plant(monkeypatch)
-    assert attacked(UNSCALED, attack)[0] > 1.0
+def test_sums_that_notice_the_order_are_seen(monkeypatch):
+    assert attacked(UNSCALED, "order")[0] <= 1.0
+    first_weighs_more(monkeypatch)
+    assert attacked(UNSCALED, "order")[0] > 1.0
 
 
 @pytest.mark.slow
