@@ -8,14 +8,17 @@ import numpy as np
 import pytest
 import skops.io
 from joblib import Parallel, delayed, parallel_config
-from sklearn.base import clone
-from sklearn.model_selection import KFold, cross_val_score
+from sklearn.base import BaseEstimator, clone
+from sklearn.model_selection import GridSearchCV, KFold, cross_val_score
 from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import Normalizer
 
 import dp_halfspace
 from dp_halfspace import BudgetError, OutputPerturbationClassifier, PrivacyLedger, PrivateSearchCV
+from dp_halfspace._budget import SharedLedger
 from tests.conftest import separated
 from tests.instances import ESTIMATORS
+from tests.ledger.files import insert
 from tests.releases import record_releases
 from tests.support import Book, every_estimator, one_of_each
 
@@ -274,3 +277,51 @@ def test_the_ledger_of_the_estimator_pays_if_the_search_has_none():
     assert fitted.best_estimator_.ledger is inner
     searched(outer, inner).fit(X, Y)
     assert (len(inner.records), len(outer.records)) == (1, 1)
+
+
+def test_every_fold_and_every_candidate_is_charged(tmp_path):
+    for ledger in (generous(), generous(tmp_path / "study.db")):
+        model = make_pipeline(Normalizer(), charged(DEFAULT, ledger))
+        cross_val_score(model, X, Y, cv=KFold(3))
+        assert len(ledger.entries()) == 3
+        step = model.steps[-1][0]
+        grid = {f"{step}__epsilon": [0.5, 1.0]}
+        search = GridSearchCV(model, grid, cv=KFold(2)).fit(X, Y)
+        assert len(ledger.entries()) == 3 + 2 * 2 + 1
+        assert search.best_estimator_.steps[-1][1].ledger.handle == ledger.handle
+
+
+def test_a_model_predicts_where_its_ledger_is_not(tmp_path):
+    ledger = generous(tmp_path / "study.db")
+    model = charged(DEFAULT, ledger).fit(X, Y)
+    frozen = pickle.dumps(model)
+    (tmp_path / "study.db").unlink()
+    thawed = pickle.loads(frozen)
+    np.testing.assert_array_equal(thawed.predict(X), model.predict(X))
+    with pytest.raises(BudgetError, match="no ledger"):
+        thawed.fit(X, Y)
+
+
+def test_a_ledger_that_cannot_be_read_releases_nothing_in_any_fold(tmp_path):
+    """An entry of a newer version, and a search that goes on after errors."""
+    path = str(tmp_path / "study.db")
+    full = PrivacyLedger(path, epsilon=1.0, delta=1e-3)
+    charged(DEFAULT, full).set_params(epsilon=1.0, delta=1e-3).fit(X, Y)
+    insert(full, json.dumps({"unheard": 1}))
+    model = charged(DEFAULT, path)
+    with record_releases() as releases:
+        with pytest.raises(ValueError, match="All the 4 fits failed"):
+            cross_val_score(model, X, Y, cv=KFold(4), error_score=np.nan)
+        with pytest.raises(ValueError, match="a record has the fields"):
+            model.fit(X, Y)
+    assert releases == []
+
+
+@pytest.mark.slow
+@each_model
+def test_that_test_sees_a_clone_with_an_account_of_its_own(model, monkeypatch):
+    """Planted: a ledger that is copied with the parameters."""
+    monkeypatch.setattr(SharedLedger, "__sklearn_clone__", BaseEstimator.__sklearn_clone__)
+    monkeypatch.setattr(Book, "__deepcopy__", lambda self, memo: Book())
+    own = copy.copy(model).set_params(ledger=Book())
+    assert folds_charged(own) == 0

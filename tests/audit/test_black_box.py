@@ -215,3 +215,42 @@ def test_rows_of_both_are_read():
     other[1, 0] = 11.0
     assert _rows_that_differ(X, other).tolist() == [[2.0, 3.0], [11.0, 3.0]]
     assert _rows_that_differ(X, X) is X
+
+
+@pytest.mark.slow
+def test_outcomes_of_the_counted_fits_choose_no_line():
+    """Marks of chance, many of them: as few false alarms as without them."""
+    rng, wrong = np.random.default_rng(2), 0
+    for _ in range(100):
+        first, second = rng.standard_normal((2, 100, 1))
+        marks = (rng.random((2, 100, 20)) < 0.02).astype(float)
+        wrong += lower_bounds(first, second, 1e-5, 0.05, marks)[0] > 0.0
+    assert wrong <= 5
+
+
+def false_alarms(audits, n, mu, alpha):
+    """Audits of a release that has exactly its mu, in which a bound is above it."""
+    rng = np.random.default_rng(0)
+    epsilon = privacy.gdp_epsilon(mu, 1e-5)
+    wrong = 0
+    for _ in range(audits):
+        first, second = rng.standard_normal((2, n, 1))
+        low, mu_low = lower_bounds(first, second + mu, 1e-5, alpha)
+        wrong += low > epsilon or mu_low > mu
+    return wrong
+
+
+@pytest.mark.slow
+def test_false_alarms_of_a_thousand_audits():
+    """At 95 % fifty are allowed; of the tightest right code there are fewer, as lines are two."""
+    assert false_alarms(1000, 1000, 0.5, 0.05) <= 50
+    assert false_alarms(1000, 1000, 0.5, 0.001) <= 3
+
+
+@pytest.mark.slow
+def test_half_the_noise_is_caught_at_999():
+    """At epsilon 4 and 99.9 %: of a hundred audits of half the noise none may miss."""
+    mu = privacy.gdp_mu(4.0, 1e-5)
+    rng = np.random.default_rng(1)
+    draws = (rng.standard_normal((2, 4000, 1)) for _ in range(1000))
+    assert sum(lower_bounds(a, b + 2 * mu, 1e-5, 0.001)[1] <= mu for a, b in draws) <= 1

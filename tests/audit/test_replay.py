@@ -899,3 +899,16 @@ def test_what_is_printed_before_a_common_failure_is_compared():
     )
     with pytest.raises(ValueError, match="whatever the rows are"):
         replay(says_and_fails, X, y, X, y, n_histories=1)
+
+
+@pytest.mark.slow
+def test_a_thousand_replays_of_right_code_find_nothing():
+    pair = flipped()
+    assert sum(bool(replay(OUTPUT, *pair, n_histories=3).findings) for _ in range(1000)) == 0
+
+
+@pytest.mark.slow
+def test_a_hundred_replays_of_half_the_noise_all_see_it(monkeypatch):
+    pair = flipped()
+    half_the_noise(monkeypatch, GaussianNoise)
+    assert all(replay(OUTPUT, *pair, n_histories=50).findings for _ in range(100))

@@ -168,3 +168,19 @@ def test_absurd_public_numbers_are_used_as_far_as_they_make_sense(mechanism, par
     fitted = model(mechanism=mechanism, threshold_share=0.9, **params)
     fitted.fit(np.eye(4), np.array([0, 1, 0, 1]))
     assert np.isfinite([*fitted.coef_[0], *fitted.intercept_]).all()
+
+
+@every_delta
+def test_a_rare_flag_has_the_right_sign_at_every_share(delta):
+    """Where rows are not centred, the majority pulls against it. Exchanged labels exchange it."""
+    rng = np.random.default_rng(0)
+    X = np.column_stack([rng.random(6000) < 0.05, rng.standard_normal((6000, 4))]).astype(float)
+    noise = rng.logistic(size=6000)
+    for share in (0.08, 0.3):
+        score = X[:, 1] + 1.5 * X[:, 0] + noise
+        y = (score > np.quantile(score, 1.0 - share)).astype(int)
+        fits = [
+            PrivateAUCClassifier(epsilon=5.0, delta=delta, classes=[0, 1]).fit(X, labels)
+            for labels in (y, 1 - y)
+        ]
+        assert fits[0].coef_[0, 0] > 0.0 > fits[1].coef_[0, 0]

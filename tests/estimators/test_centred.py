@@ -431,3 +431,25 @@ def test_a_minimiser_of_noise_alone_does_not_grow():
     assert np.mean(logarithms) < 0.02
     exact = replace(minimiser, output=NoNoise())
     assert recalibrated_minimiser(exact, noise, white(size), 1000.0, np.ones(2)) is noise
+
+
+def skewed(share, n=4000, seed=0):
+    """A rare flag, which raises the odds, beside normal columns; a public share of positives."""
+    rng = np.random.default_rng(seed)
+    X = np.column_stack([(rng.random(n) < 0.05), rng.standard_normal((n, 4))]).astype(float)
+    score = X[:, 1] * 0.7 + 1.2 * X[:, 0]
+    y = (score + rng.logistic(size=n) > np.quantile(score + rng.logistic(size=n), 1 - share)) * 1
+    return X, y
+
+
+@pytest.mark.parametrize("share", [0.08, 0.3])
+def test_a_rare_flag_has_the_right_sign_at_every_share(share):
+    """With the labels exchanged the sign is the other one."""
+    X, y = skewed(share)
+    plan = plan_centred_objective(read_of(len(X), 5), LOGISTIC, Budget.of(3.0, 1e-8))
+
+    def effect(labels):
+        data = TrainingData(X, labels, np.arange(2), None)
+        return plan.run(data, permit_for(*plan.events)).coefficients[0, 0]
+
+    assert effect(y) > 0.0 > effect(1 - y)

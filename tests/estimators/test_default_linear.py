@@ -15,7 +15,7 @@ from sklearn.preprocessing import StandardScaler
 from dp_halfspace import AdaptiveMarginClassifier, PrivateKernelClassifier
 from dp_halfspace.data.validation import TrainingData
 from dp_halfspace.datasets import in_chunks
-from dp_halfspace.engine import release
+from dp_halfspace.engine import linear, release
 from dp_halfspace.engine.linear import COLUMN_CLIP
 from dp_halfspace.inspection import natural_coefficients
 from dp_halfspace.preprocessing import ReleasedScaler
@@ -231,3 +231,33 @@ def test_a_fit_forgets_the_kind_of_the_one_before():
     assert not hasattr(fresh, "certainty_")
     assert vars(again).keys() == vars(fresh).keys()
     np.testing.assert_array_equal(again.predict_proba(X), fresh.predict_proba(X))
+
+
+def test_signs_are_right_where_positives_are_few():
+    X, y = skewed()
+    for seed in range(4):
+        model = fitted(AdaptiveMarginClassifier(epsilon=3.0), X, y, random_state=seed)
+        assert (model.coef_ > 0.0).all()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("share", [0.05, 0.08, 0.15, 0.3, 0.5])
+def test_signs_are_right_at_every_share(share):
+    X, y = skewed(8000, share)
+    for seed in range(40):
+        model = fitted(AdaptiveMarginClassifier(epsilon=3.0), X, y, random_state=seed)
+        assert (model.coef_ > 0.0).all()
+
+
+def test_the_guard_sees_a_use_of_rows_outside(monkeypatch):
+    """Planted: the model is moved by the mean of the rows after the releases."""
+    honest = linear.run
+
+    def leaks(releases, rows, known, permit):
+        known = honest(releases, rows, known, permit)
+        rows.X.mean()
+        return known
+
+    monkeypatch.setattr(linear, "run", leaks)
+    with pytest.raises(AssertionError, match="outside a question"):
+        run_guarded({}, monkeypatch)

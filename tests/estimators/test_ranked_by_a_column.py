@@ -1,6 +1,7 @@
 """Tables whose rarer class a column ranks: the public rule, what decides, replays, planted bugs."""
 
 import math
+from itertools import product
 
 import numpy as np
 import pandas as pd
@@ -241,3 +242,11 @@ def test_columns_share_a_place_in_the_list_where_they_encode_one():
     repeats = repeats_of(owners)
     assert np.bincount(np.array(owners) + 1, repeats).tolist() == [0, 60, 60, 60, 60]
     assert repeats_of([0, *[1] * 200]).tolist() == [60, *[1] * 200]
+
+
+def test_nothing_is_released_that_was_not_entered(monkeypatch):
+    """Planted: a fit that forgets to use up the choice of two kinds."""
+    monkeypatch.setattr("dp_halfspace.privacy.mechanisms.Permit.enter", lambda *_: None)
+    for model, share in product((MODEL, SMALL), (0.01, 0.4)):
+        with pytest.raises(RuntimeError, match="not charged"):
+            clone(model).fit(*ward(share))

@@ -381,3 +381,14 @@ def test_a_table_of_several_classes_counts_the_errors_of_its_choice():
         (probability.max(axis=1) >= 1.0 - share - 1e-9) & (probability.max(axis=1) <= most)
     ).all()
     np.testing.assert_array_equal(probability.argmax(axis=1), model.predict(X))
+
+
+@pytest.mark.slow
+def test_scores_of_extreme_rows_are_finite():
+    """Scores are finite at the ends of the floats, too."""
+    X, y = ward(200)
+    rows = np.vstack([X * 10.0**k for k in (-300, -100, 0, 100, 290)])
+    for kind in KINDS:
+        for _ in range(6):
+            model = fitted(kind, X, y, epsilon=0.5)
+            assert np.isfinite(model.decision_function(rows)).all()

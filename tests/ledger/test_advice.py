@@ -29,6 +29,7 @@ from dp_halfspace import (
     PureHalfspaceClassifier,
     PureNetworkClassifier,
 )
+from dp_halfspace.ledger import ledger as ledger_module
 from dp_halfspace.ledger.advice import largest_epsilon
 from dp_halfspace.metrics import private_score
 from dp_halfspace.preprocessing import PrivateScaler
@@ -267,3 +268,17 @@ def test_a_release_of_no_known_plan_is_refused_without_a_number():
     ledger = PrivacyLedger(epsilon=1.0, delta=0.0)
     with pytest.raises(BudgetError, match=r"With it, epsilon 1\.5 of 1 at delta 0 would be spent$"):
         ledger.charge(pure(1.5))
+
+
+@pytest.mark.slow
+def test_the_test_sees_a_number_for_a_single_gaussian_release(monkeypatch):
+    """Planted: what is left for one Gaussian release, for a fit that makes a pure DP selection."""
+    release = Release(AdaptiveMarginClassifier(classes=[0, 1]), *rows(200))
+    ledger = PrivacyLedger(epsilon=2.0, delta=1e-5)
+    release.make(1.0, ledger)
+    gaussian = ledger.remaining()
+    monkeypatch.setattr(ledger_module, "largest_epsilon", lambda *_: gaussian)
+    with pytest.raises((BudgetError, AssertionError)):
+        assert_advice_is_good(release, ledger, 1.9)
+    monkeypatch.undo()
+    assert assert_advice_is_good(release, ledger, 1.9) == "named"

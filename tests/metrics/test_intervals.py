@@ -199,3 +199,17 @@ def test_populations_of_the_grid_are_shares_of_records():
     perfect = score_grid.in_cells(0.2, INF)
     assert score_grid.area(perfect) == score_grid.average_precision(perfect) == 1.0
     assert score_grid.average_precision(score_grid.in_cells(0.2, 0.0)) == pytest.approx(0.2)
+
+
+@pytest.mark.slow
+def test_planted_bug_half_the_variance_is_seen(monkeypatch):
+    honest, caught = _intervals._limit, []
+    monkeypatch.setattr(
+        _intervals, "_limit", lambda sampling, noise, r: honest(sampling, 0.5 * noise, r)
+    )
+    for name in SINGLE:
+        try:
+            test_intervals_are_as_wide_as_the_estimate_varies(name, (4000, 0.1, True))
+        except AssertionError:
+            caught.append(name)
+    assert len(caught) > len(SINGLE) // 2

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import math
+import os
 import re
 import sys
 import warnings
@@ -28,6 +29,7 @@ from sklearn.metrics import (
 from sklearn.utils import check_array
 
 import dp_halfspace
+from benchmarks import score_coverage
 from dp_halfspace import (
     BudgetError,
     PrivacyLedger,
@@ -763,3 +765,21 @@ def test_workers_get_a_model_without_its_ledger_and_its_seed():
     X, y = records(np.random.default_rng(0), 600)
     private_score(Watched("a.ledger", 3), in_chunks(X, 200), y)
     assert set(seen) == {(None, None)}
+
+
+@pytest.mark.slow
+@pytest.mark.skipif("DP_HALFSPACE_DATA" not in os.environ, reason="needs the shared tables")
+@pytest.mark.filterwarnings("ignore:random_state")
+@pytest.mark.parametrize("table", score_coverage.TABLES)
+def test_intervals_cover_on_real_tables(table):
+    people = score_coverage.population(table)
+    for metric, delta, n in product(sorted(METRICS), (1e-6, 0), (500, 2000)):
+        found = score_coverage.figures(people, metric, n, 2000, epsilon=1.0, delta=delta)
+        assert found.coverage > 0.94, (metric, delta, n, found)
+
+
+def test_intervals_need_the_noise():
+    """Planted: intervals of sampling alone miss too often."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(score, "noise_deviation", lambda noise: 0.0)
+        assert coverage(runs=120, n=800, epsilon=0.2, delta=1e-6) < 0.8

@@ -1,12 +1,13 @@
 """Sources of given bytes, records, profiles in closed form, and what tests of selections need."""
 
 import math
+from contextlib import contextmanager
 
 import mpmath
 import numpy as np
 from scipy.special import ndtr
 
-from dp_halfspace.privacy import gdp_mu
+from dp_halfspace.privacy import accounting, gdp_mu
 from dp_halfspace.privacy.events import Gaussian, ObjectivePerturbation, Pure, RandomStopping
 from dp_halfspace.privacy.randomness import SeededBytes
 from dp_halfspace.privacy.record import PrivacyRecord

@@ -1,12 +1,15 @@
 """Composition against closed forms, quadrature and brute force."""
 
+import functools
 import itertools
 import math
+from dataclasses import replace
 from fractions import Fraction
 
 import mpmath
 import numpy as np
 import pytest
+from dp_accounting.pld import privacy_loss_distribution
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.integrate import quad
@@ -27,7 +30,7 @@ from dp_halfspace.privacy.events import (
 )
 from dp_halfspace.privacy.pld import PLD
 from dp_halfspace.privacy.profiles import gdp_delta, gdp_epsilon, gdp_mu
-from tests.privacy.oracles import exact_gdp, glm, of_gaussian
+from tests.privacy.oracles import exact_gdp, fresh_losses, glm, of_gaussian
 
 BUDGETS = ((0.1, 1e-5), (1.0, 1e-3), (1.0, 1e-6), (3.0, 1e-9), (10.0, 1e-12), (50.0, 1e-15))
 
@@ -659,3 +662,135 @@ def test_what_calibrate_returns_fits(monkeypatch):
 def test_calibrate_ends_where_the_search_does():
     assert calibrated(5.0, upper=0.1) == 0.1
     assert calibrated(math.inf, 0.0, upper=7.0) == 7.0
+
+
+def other_accountant(gaussians, pures, pessimistic):
+    kind = privacy_loss_distribution
+    rest = {"pessimistic_estimate": pessimistic, "value_discretization_interval": 1e-3}
+    parts = [kind.from_gaussian_mechanism(1 / mu, **rest) for mu in gaussians]
+    flips = (2 / (1 + math.exp(e)) for e in pures)
+    parts += [kind.from_randomized_response(flip, 2, **rest) for flip in flips]
+    return functools.reduce(lambda a, b: a.compose(b), parts)
+
+
+@pytest.mark.parametrize(
+    ("gaussians", "pures"),
+    [
+        ([0.5], []),
+        ([0.2, 0.3], [0.4]),
+        ([1.0], [0.3, 0.55, 1.0]),
+        ([], [0.1] * 20),
+        ([0.1], [0.05] * 30 + [0.7]),
+    ],
+)
+def test_agrees_with_dp_accounting(gaussians, pures):
+    events = [*map(Gaussian, gaussians), *map(Pure, pures)]
+    above, below = (other_accountant(gaussians, pures, flag) for flag in (True, False))
+    for small_delta in (1e-3, 1e-6):
+        found = epsilon(events, small_delta)
+        assert found >= below.get_epsilon_for_delta(small_delta) - 1e-9
+        assert found <= above.get_epsilon_for_delta(small_delta) * (1 + 1e-5)
+
+
+def worst_selection(rng, epsilon0):
+    """Two-point distribution of bounded range that attains the worst profile at 0."""
+    top = math.exp(epsilon0 / 2)
+    q = (1 - 1 / top) / (top - 1 / top)
+    return np.array([q * top, (1 - q) / top]), np.array([q, 1 - q])
+
+
+def test_planted_accounting_bugs_are_caught():
+    """Each wrong list of events is exceeded by a mechanism that the right list covers."""
+    rng = np.random.default_rng(7)
+
+    def response(rng, epsilon0):
+        p = expit(np.array([epsilon0, -epsilon0]))
+        return p, p[::-1]
+
+    values = np.linspace(-0.5, 2.5, 61)
+    p, q = adaptive_tree(rng, [(response, 1.0), (response, 0.5)])
+    assert not exceeds([Pure(1.0), Pure(0.5)], p, q, values)
+    assert exceeds([Exponential(1.0), Exponential(0.5)], p, q, values)  # pure as bounded range
+    assert exceeds([Pure(1.0)], p, q, values)  # a piece forgotten
+    p, q = adaptive_tree(rng, [(response, 0.5)] * 3)
+    assert not exceeds([Repeated(Pure(0.5), 3)], p, q, values)
+    assert exceeds([Pure(0.5)], p, q, values)  # a multiplicity forgotten
+    assert exceeds([Repeated(Pure(0.5), 2)], p, q, values)  # off by one
+    p, q = adaptive_tree(rng, [(worst_selection, 1.0)] * 2)
+    assert not exceeds([Repeated(Exponential(1.0), 2)], p, q, values)
+    assert exceeds([Repeated(Exponential(0.7), 2)], p, q, values)  # sensitivity 0.7 of the true one
+
+
+def test_ignored_counts_would_be_caught(monkeypatch):
+    """Planted bug: a branch that forgets to multiply by the count."""
+    event = Repeated(Exponential(0.5), 10)
+    right = epsilon([event], 1e-6)
+    assert right == epsilon([Exponential(0.5)] * 10, 1e-6)
+    monkeypatch.setattr(PLD, "repeat", lambda loss, count: loss)
+    with fresh_losses():
+        assert epsilon([event], 1e-6) < 0.5 * right
+        assert delta([event], 1.0) < delta([Gaussian(0.3)], 1.0)
+
+
+@pytest.mark.parametrize("rule", ["count", "choice", "gaussian"])
+def test_fits_of_two_kinds_one_after_the_other(rule):
+    """Two fits, the second planned for the loss of the first, cost no more than both events."""
+    count_epsilon, e, mu = 0.2, 0.5, 0.25
+    worst = choice_or_gaussian(e, mu)
+    k, orders = counted(count_epsilon, 60)
+    nodes = np.linspace(-8.0, 8.0, 65)
+    weights = np.exp(-0.5 * nodes**2) / np.exp(-0.5 * nodes**2).sum()
+
+    places = np.linspace(-6.0, 6.0, 2401)
+    seconds = [worst(places[:, None] - np.log(p / q)) @ p for p, q in orders]
+
+    def second(value):
+        """Everything that a second fit adds, for an array of values left."""
+        return np.interp(value, places, np.max(seconds, axis=0))
+
+    # A choice between two candidates of losses e / 2 and -e / 2.
+    t = 0.5 * e
+    likely = (np.exp(e - t) - 1.0) / (np.exp(e - t) - np.exp(-t))
+    for value in (0.2, 0.7, 1.1):
+        found = 0.0
+        for p, q in orders:
+            left = value - np.log(p / q)
+            choice = likely * second(left - t) + (1.0 - likely) * second(left - t + e)
+            losses = mu * (0.5 * mu + nodes)
+            gaussian = np.sum(
+                [w * second(left - x) for x, w in zip(losses, weights, strict=True)], axis=0
+            )
+            is_choice = {"count": k <= 0, "choice": k < 99, "gaussian": k > 99}[rule]
+            found = max(found, float(p @ np.where(is_choice, choice, gaussian)))
+        bound = delta([Repeated(Pure(count_epsilon), 2), Repeated(Either(e, mu), 2)], value)
+        assert found <= bound
+
+
+@pytest.mark.parametrize("alone", [Gaussian(0.25), Exponential(0.5)])
+def test_a_contract_of_one_kind_alone_would_be_caught(alone):
+    """Planted: one of the two kinds is forgotten."""
+    worst = choice_or_gaussian(0.5, 0.25)
+    assert any(
+        branched(0.2, lambda k, left: worst(left), value) > delta([Pure(0.2), alone], value)
+        for value in (0.1, 0.6, 0.9)
+    )
+
+
+FEWER = {
+    "mu": 0.0,
+    "log_ratio": 0.0,
+    "shares": SPREAD.shares[::-1],
+}
+
+
+@pytest.mark.parametrize(
+    "planted",
+    [
+        *(replace(SPREAD, **{name: value}) for name, value in FEWER.items()),
+        replace(SPREAD, mean_runs=1.0, shares=(0.3, 0.25, 0.25, 0.45)),
+    ],
+)
+def test_planted_selection_bugs_are_caught(planted):
+    """Each part of the contract matters beside another event."""
+    found, exact = (delta([event, Gaussian(0.3), Pure(0.1)], 1.5) for event in (planted, SPREAD))
+    assert found < 0.95 * exact

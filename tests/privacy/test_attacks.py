@@ -65,3 +65,9 @@ def test_the_summary_says_what_an_attack_can_gain():
     assert "  - true minus false positive rate 0.197413" in text
     rates = "0.00479556 at 0.001, 0.033899 at 0.01, 0.21724 at 0.1"
     assert f"  - true positive rate {rates} (false positive rate)" in text
+
+
+def test_planted_bug_half_the_noise_breaks_the_bound(monkeypatch):
+    """The bound is not idle: of twice the mu the best test is above it."""
+    claimed = record(Gaussian(0.5), epsilon=1.0, delta=0.9)
+    assert norm.cdf(norm.ppf(0.01) + 1.0) > 1.5 * claimed.attack_tpr(0.01)

@@ -2,6 +2,7 @@
 
 import contextlib
 import gc
+import itertools
 import json
 import shutil
 import sqlite3
@@ -214,3 +215,86 @@ def test_an_entry_that_cannot_be_read_stops_every_charge(tmp_path):
                 action()
     with contextlib.closing(sqlite3.connect(place)) as connection:
         assert connection.execute("SELECT count(*) FROM entries").fetchone() == (2,)
+
+
+def two_steps(first):
+    """Planted: the handle moves on before it has summed, or sums before it moves on."""
+
+    def caught_up(self, account):
+        known = self._reading.balance
+        whole = known.after(account.rows(known.last), self.handle)
+        position, spent = (whole, known) if first == "position" else (known, whole)
+        self._reading.balance = Balance(position.digest, position.last, spent.counts)
+        self._reading.balance = whole
+        return whole
+
+    return caught_up
+
+
+FAST = [
+    ("position", "memory", "read"),
+    ("position", "path", "charge"),
+    ("sum", "memory", "charge"),
+    ("sum", "path", "read"),
+]
+
+
+EVERY = itertools.product(("position", "sum"), KINDS, ACTIONS)
+
+
+@pytest.mark.slow
+@pytest.mark.sampled(2)
+@pytest.mark.parametrize(
+    ("first", "kind", "action"),
+    [*FAST, *(pytest.param(*case, marks=pytest.mark.slow) for case in EVERY if case not in FAST)],
+)
+def test_interruption_test_sees_two_steps_in_place_of_one(
+    kind, action, first, tmp_path, monkeypatch
+):
+    monkeypatch.setattr(PrivacyLedger, "_catch_up", two_steps(first))
+    with pytest.raises(AssertionError):
+        assert_nothing_is_left_that_was_spent(kind, action, tmp_path)
+
+
+@pytest.mark.slow
+def test_interruption_test_sees_a_charge_that_is_counted_before_it_is_booked(tmp_path, monkeypatch):
+    """Planted: a rolled back charge stays with the handle, which then calls the file damaged."""
+    honest = _ledger_store._MemoryTransaction.insert
+    handles = []
+
+    def hasty(self, row):
+        honest(self, row)
+        for handle in handles[-1:]:
+            handle._reading.balance = handle._reading.balance.after([row], "here")
+
+    remembering = ledger._new_handle
+    monkeypatch.setattr(
+        ledger, "_new_handle", lambda store: handles.append(remembering(store)) or handles[-1]
+    )
+    made = in_memory(tmp_path)
+
+    def making(_):
+        for make in made:
+            yield make
+            handles.clear()
+
+    monkeypatch.setitem(KINDS, "memory", making)
+    monkeypatch.setattr(_ledger_store._MemoryTransaction, "insert", hasty)
+    with pytest.raises(ValueError, match="lost entries"):
+        assert_nothing_is_left_that_was_spent("memory", "charge", tmp_path)
+
+
+def test_a_charge_inside_a_charge_of_the_same_thread_loses_nothing():
+    """As a signal handler would do it."""
+    account = PrivacyLedger(epsilon=1.0, delta=0.0)
+    row = row_after(account._store.first_digest, 1, pure(0.5).to_json())
+
+    def both():
+        with account._store.transaction(writes=True) as outer:
+            outer.insert(row)
+            account.charge(pure(0.4))
+
+    with pytest.raises(BudgetError, match="charge again"):
+        both()
+    assert account.spent() == pytest.approx(0.4)
+    assert len(account.entries()) == 1

@@ -107,3 +107,10 @@ def test_public_numbers_are_taken_exactly(number, exact):
 def test_other_public_numbers_are_refused(number):
     with pytest.raises(ValueError, match="scale must be a positive finite number"):
         positive_rational(number, "scale")
+
+
+def test_planted_double_precision_value_is_caught():
+    def in_doubles(point, bits):
+        return int(mpmath.mpf(float(mp_tail(mpmath.mpf(float(point))))) * 2**bits)
+
+    assert off_by_more_than_one(in_doubles, mp_tail, Fraction(1, 3), 96)

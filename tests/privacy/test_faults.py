@@ -3,7 +3,9 @@
 import contextlib
 import multiprocessing
 import os
+import random
 import resource
+import shutil
 import signal
 import sys
 import tempfile
@@ -284,3 +286,38 @@ def test_a_table_that_hides_its_entries_is_damaged(tmp_path):
     path.write_bytes(text.replace(b"PRIMARY KEY", b"PRI$ARY KEY"))
     with pytest.raises(ValueError, match="is damaged"):
         PrivacyLedger(path)
+
+
+def damaged(text, probability):
+    """Change, cut or add some bytes of a file."""
+    found = bytearray(text)
+    for _ in range(probability.randint(1, 8)):
+        found[probability.randrange(len(found))] = probability.randrange(256)
+    if probability.random() < 0.2:
+        found = found[: probability.randrange(len(found))]
+    return bytes(found)
+
+
+REFUSAL = "damaged|lost entries|cannot be used|not a privacy ledger|exceeds|other terms"
+
+
+@pytest.mark.parametrize("runs", [30, pytest.param(1000, marks=pytest.mark.slow)])
+def test_a_damaged_file_never_has_more_left(tmp_path, runs):
+    """A damage is noticed, or changes nothing that counts."""
+    probability, kept, path = random.Random(0), tmp_path / "kept.db", tmp_path / "ledger.db"
+    full = PrivacyLedger(kept, epsilon=1.0, delta=0.0)
+    for _ in range(9):
+        full.charge(pure(0.1))
+    right, unnoticed = kept.read_bytes(), 0
+    for _ in range(runs):
+        shutil.copy(kept, path)
+        old = PrivacyLedger(path)
+        assert old.spent() == pytest.approx(0.9)
+        path.write_bytes(damaged(right, probability))
+        for handle in (lambda _, old=old: old, PrivacyLedger, open_ledger):
+            with pytest.raises(ValueError, match=REFUSAL):
+                handle(path).charge(pure(0.2))
+            with contextlib.suppress(ValueError):
+                assert handle(path).spent() == pytest.approx(0.9)
+                unnoticed += 1
+    assert 0 < unnoticed < 3 * runs

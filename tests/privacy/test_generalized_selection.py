@@ -9,6 +9,7 @@ import pytest
 from dp_halfspace.privacy import Exponential, exponential
 from dp_halfspace.privacy.exponential import GeneralizedChoice
 from dp_halfspace.privacy.randomness import OS_RANDOMNESS
+from tests.privacy.oracles import seeded
 
 REACH = (1.0, 3.0, 40.0)
 
@@ -73,3 +74,32 @@ def test_extremes():
     for n in (1, 2):
         choice = GeneralizedChoice((2.0,) * n, 5.0)
         assert choice.perturb(np.arange(n) * 1000.0, OS_RANDOMNESS)[0] == 0
+
+
+def worst_change(choice, trials=4000):
+    """Largest change of a normalised score when every cost moves as far as it may."""
+    rng = np.random.default_rng(0)
+    worst = 0.0
+    for _ in range(trials):
+        costs = rng.uniform(-200, 200, size=3)
+        moved = costs + np.array(REACH) * rng.choice([-1.0, 1.0, 0.3], size=3)
+        change = choice.normalise_costs(costs) - choice.normalise_costs(moved)
+        worst = max(worst, np.abs(change).max())
+    return worst
+
+
+def test_normalised_scores_change_by_one_at_most():
+    """Planted: half of one of the sensitivities."""
+    assert 0.99 < worst_change(GeneralizedChoice(REACH, 0.5)) <= 1 + 1e-9
+    assert worst_change(GeneralizedChoice((1.0, 3.0, 20.0), 0.5)) > 1 + 1e-9
+
+
+def test_choice_has_the_distribution_of_the_exponential_mechanism():
+    choice, costs, source = GeneralizedChoice(REACH, 2.0), np.array([1.0, 2.0, 3.0]), seeded()
+    assert choice.event == Exponential(2.0)
+    scores = choice.normalise_costs(costs)
+    assert scores.min() == 0.0
+    drawn = [int(choice.perturb(costs, source)[0]) for _ in range(4000)]
+    weights = np.exp(-scores)
+    shares = np.bincount(drawn, minlength=3) / 4000
+    np.testing.assert_allclose(shares, weights / weights.sum(), atol=5 * math.sqrt(0.25 / 4000))

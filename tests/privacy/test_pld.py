@@ -6,6 +6,7 @@ import math
 import mpmath
 import numpy as np
 import pytest
+from dp_accounting.pld import privacy_loss_distribution
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.special import expit, ndtr
@@ -14,6 +15,7 @@ from scipy.stats import binom
 from dp_halfspace.privacy import accounting, pld
 from dp_halfspace.privacy.accounting import calibrate, delta, epsilon
 from dp_halfspace.privacy.events import (
+    Exponential,
     Gaussian,
     ObjectivePerturbation,
     Pure,
@@ -31,8 +33,10 @@ from dp_halfspace.privacy.pld import (
 from dp_halfspace.privacy.profiles import gdp_delta, gdp_mu
 from dp_halfspace.privacy.random_stopping import geometric_run_count, random_stopping_event
 from tests.privacy.oracles import (
+    exact_gdp,
     exponential_delta,
     glm,
+    of_gaussian,
     pure_delta,
     sampled_delta,
 )
@@ -409,3 +413,224 @@ def test_the_loss_of_narrow_terms_far_from_zero_is_replaced_by_one_that_dominate
     exact = accounting.ProfileBound(nothing, tuple(terms), pairwise=False)
     for value in (5.0, 5.0 + mu / 2.0, 5.0 + mu, 5.0 + 3.0 * mu):
         assert replaced.log_delta(value) > exact.log_delta(value)
+
+
+@pytest.mark.sampled(1)
+@pytest.mark.parametrize(("n_records", "mu", "count"), [(50, 0.3, 2499), (20, 0.6, 300)])
+def test_many_steps_cost_no_less_than_another_accountant_says(n_records, mu, count):
+    """The other one composes one order of the neighbours; both are within the contract."""
+    kind = privacy_loss_distribution.from_gaussian_mechanism
+    for epsilon_ in (0.3, 1.0, 2.0):
+        found = delta([Repeated(SampledGaussian(n_records, mu), count)], epsilon_)
+        other = kind(1 / mu, sampling_prob=1 / n_records).self_compose(count)
+        assert other.get_delta_for_epsilon(epsilon_) <= found
+        half = kind(0.5 / mu, sampling_prob=1 / n_records).self_compose(count)
+        assert half.get_delta_for_epsilon(epsilon_) > found  # planted: half the distance
+
+
+def random_pair(seed):
+    """One event with a sum of terms, another of any kind, and a threshold."""
+    rng = np.random.default_rng(seed)
+    scale = math.exp(rng.uniform(math.log(0.02), math.log(0.8)))
+
+    def summed():
+        mu, ratio = scale * rng.uniform(0.3, 1.5), scale * rng.choice([0.0, 0.3])
+        kind = rng.integers(3)
+        if kind == 0:
+            return glm(mu, ratio)
+        if kind == 1:
+            vertices = ((1, 0.0), (int(rng.integers(1, 9)), mu), (1, 0.4 * mu))
+            return ObjectivePerturbation(ratio, vertices)
+        shares = tuple(rng.dirichlet(np.ones(2)) * 1.001)
+        return of_gaussian(rng.uniform(1, 20), ratio, mu, shares)
+
+    first = summed()
+    second = [
+        lambda: Gaussian(scale * rng.uniform(0.2, 1.5)),
+        lambda: Pure(scale * rng.uniform(0.2, 1.5)),
+        lambda: Exponential(scale * rng.uniform(0.2, 1.5)),
+        summed,
+        lambda: first,
+    ][rng.integers(5)]()
+    return first, second, float(10.0 ** -rng.uniform(1, 12))
+
+
+class Exact:
+    """A loss in 40 digits: atoms (mass, place), a density, and its profile."""
+
+    def __init__(self, terms):
+        """Symmetrised upper part of a sum of terms (weight, shift, mu)."""
+        self.terms = [tuple(mpmath.mpf(x) for x in term) for term in terms]
+        low, high = mpmath.mpf(0), max(s + mu * mu / 2 + 20 * mu for _, s, mu in self.terms)
+        for _ in range(140):
+            middle = (low + high) / 2
+            low, high = (middle, high) if self.load(middle) > 1 else (low, middle)
+        self.place, self.rest = high, 1 - self.load(high)
+
+    def load(self, t):
+        """Mass above t under both data sets."""
+        total = mpmath.mpf(0)
+        for w, s, mu in self.terms:
+            if mu:
+                x = (t - s) / mu
+                total += w * (mpmath.ncdf(mu / 2 - x) + mpmath.exp(-s) * mpmath.ncdf(-mu / 2 - x))
+            elif s > t:
+                total += w * (1 + mpmath.exp(-s))
+        return total
+
+    def atoms(self):
+        """What is left at the place where the mass is full, and the zero vertices above it."""
+        upper = [(w, s) for w, s, mu in self.terms if not mu and s > self.place]
+        upper.append((self.rest / (1 + mpmath.exp(-self.place)), self.place))
+        return upper + [(w * mpmath.exp(-s), -s) for w, s in upper]
+
+    def density(self, t):
+        if t < 0:
+            return mpmath.exp(t) * self.density(-t)
+        if t < self.place:
+            return mpmath.mpf(0)
+        return sum(w * mpmath.npdf(t, s + mu * mu / 2, mu) for w, s, mu in self.terms if mu)
+
+    def profile(self, value):
+        """Hockey stick; its arguments in c = exp(value)."""
+        if value < 0:
+            return 1 - mpmath.exp(value) + mpmath.exp(value) * self.profile(-value)
+        at = max(value, self.place)
+        total = mpmath.mpf(0)
+        for w, s, mu in self.terms:
+            if mu:
+                x = (at - s) / mu
+                total += w * mpmath.ncdf(mu / 2 - x)
+                total -= w * mpmath.exp(value - s) * mpmath.ncdf(-mu / 2 - x)
+        return total + sum(
+            p * (1 - mpmath.exp(value - place)) for p, place in self.atoms() if place > value
+        )
+
+    def kinks(self):
+        """Where the profile is not smooth."""
+        return [place for _, place in self.atoms()] + [self.place, -self.place]
+
+    def expectation(self, function, kinks=()):
+        """Sum over the atoms and integral over the density."""
+        total = sum(p * function(place) for p, place in self.atoms())
+        top = max(s + mu * mu / 2 + 13 * mu for _, s, mu in self.terms)
+        if top > self.place:
+            for a, b in ((self.place, top), (-top, -self.place)):
+                ends = sorted([*mpmath.linspace(a, b, 7), *(k for k in kinks if a < k < b)])
+                total += mpmath.quad(lambda t: self.density(t) * function(t), ends)
+        return total
+
+
+def terms_of(event):
+    """Contract of an event as a list of terms, written out again."""
+    if isinstance(event, ObjectivePerturbation):
+        return [(n, event.log_ratio, mu) for n, mu in event.vertices]
+    return [
+        (event.mean_runs * share, event.log_ratio * j / len(event.shares), event.mu)
+        for j, share in enumerate(event.shares, 1)
+    ]
+
+
+def other_profile(event):
+    """Exact profile of the second event of a mixture, and where it is not smooth."""
+    if isinstance(event, Gaussian):
+        return lambda v: exact_gdp(event.mu, v), []
+    if not isinstance(event, Pure | Exponential):
+        distribution = Exact(terms_of(event))
+        return distribution.profile, distribution.kinks()
+    top = mpmath.mpf(event.epsilon)
+
+    def bounded(v):
+        if abs(v) >= top:
+            return max(mpmath.mpf(0), 1 - mpmath.exp(v))
+        if isinstance(event, Pure):
+            return (1 - mpmath.exp(v - top)) / (1 + mpmath.exp(-top))
+        return (1 - mpmath.exp((v - top) / 2)) ** 2 / (1 - mpmath.exp(-top))
+
+    return bounded, [top, -top]
+
+
+def exact_delta(first, second, value):
+    """Profile of the sum of two losses in 40 digits."""
+    with mpmath.workdps(40):
+        inner, kinks = other_profile(second)
+        threshold = mpmath.mpf(value)
+        return Exact(terms_of(first)).expectation(
+            lambda t: inner(threshold - t), [threshold - k for k in kinks]
+        )
+
+
+MORE = (pytest.param(seed, marks=pytest.mark.slow) for seed in (2, *range(4, 60)))
+
+
+@pytest.mark.sampled(1)
+@pytest.mark.parametrize("seed", [0, 1, 3, *MORE])
+def test_never_below_an_exact_composition(seed):
+    first, second, small = random_pair(seed)
+    found = epsilon([first, second], small)
+    exact = float(exact_delta(first, second, found))
+    # Quadrature of 40 digits still has kinks to integrate over.
+    assert exact <= small * (1 + 1e-8)
+    assert small < 10.0 * exact
+
+
+def chord_below(terms, step, first, last, real=pld._gaussian_masses):
+    """Tangents in the middle of the cells instead of chords: all mass at the lower end."""
+    mass = real(terms, step, first, last)
+    mass[:-1] = 0.5 * (mass[1:] + mass[:-1])
+    return np.append(mass[2:], [0.0, 0.0])
+
+
+def rounded_down(losses, mass, step):
+    first = math.floor(losses[0] / step)
+    return first, np.bincount(np.floor(losses / step).astype(int) - first, mass)
+
+
+def kept(change, real=pld._upper_part):
+    """Plant a change of the masses of the upper part."""
+
+    def planted(measure, load):
+        loss = real(measure, load)
+        return PLD(loss.step, loss.first, change(loss.mass), loss.cut)
+
+    return planted
+
+
+PLANTED = {
+    "mass not renormalised": ("_upper_part", kept(lambda mass: 0.97 * mass)),
+    "shifted cell": ("_upper_part", kept(lambda mass: np.append(mass[1:], 0.0))),
+    "chord below": ("_gaussian_masses", chord_below),
+    "rounded down": ("_split_atoms", rounded_down),
+}
+
+
+@pytest.mark.slow
+def test_planted_bugs_fall_below_the_exact_composition(monkeypatch):
+    first, second, value = glm(0.4, 0.05), glm(0.45, 0.05), 2.5
+    exact = float(exact_delta(first, second, value))
+
+    def composed():
+        return compose([envelope(terms_of(e), ONE, pairwise=False) for e in (first, second)])
+
+    right = composed()
+    assert exact <= profile(right, np.array([value]))[0] <= exact * (1 + 1e-4)
+    for name, planted in PLANTED.values():
+        with monkeypatch.context() as patch:
+            patch.setattr(pld, name, planted)
+            copy = PLD(right.step, right.first, right.mass)
+            wrong = copy._on_lattice(0.01) if name == "_split_atoms" else composed()
+        assert profile(wrong, np.array([value]))[0] < exact * (1 - 1e-5), planted
+
+
+def lost_infinity(measure, load, real=pld._upper_part):
+    return PLD(measure.step, measure.first, real(measure, load).mass)
+
+
+def test_missing_infinite_loss_would_be_caught(monkeypatch):
+    """Planted bug: the mass beyond the lattice is forgotten."""
+    grid = np.array([1.5, 2.0])
+    exact = np.array([float(Exact(GLM).profile(mpmath.mpf(v))) for v in grid])
+    monkeypatch.setattr(pld, "TAIL", 1e-6)
+    assert np.all(profile(envelope(GLM, ONE, pairwise=False), grid) >= exact)
+    monkeypatch.setattr(pld, "_upper_part", lost_infinity)
+    assert np.all(profile(envelope(GLM, ONE, pairwise=False), grid) < exact)

@@ -1,5 +1,6 @@
 """Profiles against mpmath, quadrature and brute force; inverses on the safe side."""
 
+import itertools
 import math
 
 import mpmath
@@ -197,3 +198,32 @@ def test_roots_are_checked_before_they_are_used(monkeypatch, sign):
     monkeypatch.setattr(profiles, "root", lambda *ends: right(*ends) + sign * 2e-10)
     assert log_gdp_upper(profiles._largest_mu.__wrapped__(1.0, 1e-6), 1.0) <= math.log(1e-6)
     assert log_gdp_upper(1.0, gdp_epsilon(1.0, 1e-6)) <= math.log(1e-6)
+
+
+def test_a_raw_root_is_caught():
+    """Planted bug: a calibration that returns the root itself is sometimes unsafe."""
+
+    def raw_root(epsilon, delta):
+        def excess(log_mu):
+            return float(log_gdp_delta(math.exp(log_mu), np.asarray(epsilon))) - math.log(delta)
+
+        return math.exp(profiles.root(excess, math.log(1e-6), math.log(1e2)))
+
+    def violations(calibration):
+        grid = itertools.product(EPSILONS, DELTAS)
+        return sum(exact_delta(calibration(e, d), e) > mpmath.mpf(d) for e, d in grid)
+
+    assert violations(raw_root) > 0
+    assert violations(gdp_mu) == 0
+
+
+def test_margins_exceed_the_rounding_errors():
+    """The upper bound lies above the exact profile by more than ten times the error."""
+    rng = np.random.default_rng(0)
+    for _ in range(60):
+        mu = 10 ** rng.uniform(-3, 1.7)
+        z = rng.uniform(-0.5 * mu, 35)
+        epsilon = mu * (z + mu / 2)
+        exact = float(mpmath.log(exact_delta(mu, epsilon)))
+        error = abs(float(log_gdp_delta(mu, np.asarray(epsilon))) - exact)
+        assert log_gdp_upper(mu, epsilon) - exact > 10 * error or exact > -1e-11

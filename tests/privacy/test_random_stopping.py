@@ -15,7 +15,7 @@ from scipy.special import ndtr
 
 from dp_halfspace.privacy import random_stopping
 from dp_halfspace.privacy.accounting import delta
-from dp_halfspace.privacy.events import Gaussian
+from dp_halfspace.privacy.events import Gaussian, Pure
 from dp_halfspace.privacy.profiles import gdp_mu
 from dp_halfspace.privacy.random_stopping import (
     RunCountDistribution,
@@ -25,10 +25,13 @@ from dp_halfspace.privacy.random_stopping import (
     run_count_distribution,
 )
 from tests.privacy.oracles import (
+    CAUGHT,
+    FALSE_ALARM,
     Constant,
     Script,
     divergence,
     of_gaussian,
+    seeded,
     slope,
 )
 
@@ -515,3 +518,81 @@ def test_calibration_edges():
     assert calibrate_random_stopping(distribution, 1.0, 0.0) == 0.0
     assert 0.0 < calibrate_random_stopping(distribution, 0.0, 1e-6) < 1e-6
     assert calibrate_random_stopping(geometric_run_count(1), 1.0, 1e-6) == gdp_mu(1.0, 1e-6)
+
+
+def test_selections_compose_adaptively():
+    """For each output of a selection another one, or randomised response, of its own."""
+    rng = np.random.default_rng(2)
+    distribution, mu = RunCountDistribution(1.0, 0.2, 60), 0.3
+    f, flip = generating_function(distribution), 1 / (1 + math.exp(0.2))
+    events = {
+        "selection": [random_stopping_event(distribution, mu)] * 2,
+        "response": [random_stopping_event(distribution, mu), Pure(0.2)],
+    }
+    bounds = {kind: [delta(listed, e) for e in EPSILONS] for kind, listed in events.items()}
+    for _ in range(30):
+        p, q, scores = random_mechanisms(rng, mu, 17, n_outcomes=16)
+        best = np.stack([selected(f, masses, scores) for masses in (p, q)])
+        first, second = best[:, 0], best[:, 1:]
+        answers = rng.permuted(np.tile([flip, 1 - flip], (16, 1)), axis=1)
+        response = np.stack([answers, answers[:, ::-1]])
+        for kind, stage in (("selection", second), ("response", response)):
+            joint = (first[:, :, None] * stage).reshape(2, -1)
+            for epsilon, bound in zip(EPSILONS, bounds[kind], strict=True):
+                assert divergence(*joint, epsilon) <= bound + 1e-13
+                assert divergence(*joint[::-1], epsilon) <= bound + 1e-13
+
+
+def draw_pvalue(draws, distribution):
+    """Chi-square test of the frequencies, the thin tail in one class."""
+    expected = distribution.probabilities * len(draws)
+    last = int(np.flatnonzero(expected >= 8)[-1])
+    counts = np.bincount(np.minimum(draws, last + 2), minlength=last + 3)[1:]
+    rest = expected[last + 1 :].sum()
+    merged = np.append(expected[: last + 1], rest)
+    if rest < 8:
+        counts = np.append(counts[:last], counts[last:].sum())
+        merged = np.append(expected[:last], expected[last:].sum())
+    return stats.chisquare(counts, merged * len(draws) / merged.sum()).pvalue
+
+
+@pytest.mark.slow
+def test_planted_sampling_bugs_are_caught():
+    distribution, source = RunCountDistribution(1.0, 0.2, 12), seeded(2)
+    draws = np.array([distribution.draw(source) for _ in range(8000)])
+    assert draw_pvalue(draws, distribution) > FALSE_ALARM
+    assert draw_pvalue(np.minimum(draws + 1, 12), distribution) < CAUGHT  # off by one
+    uncapped = np.random.default_rng(0).geometric(0.2, 8000)
+    assert draw_pvalue(np.minimum(uncapped, 12), distribution) < CAUGHT  # the tail put on the cap
+    assert (
+        draw_pvalue(
+            [RunCountDistribution(1.0, 0.25, 12).draw(source) for _ in range(8000)], distribution
+        )
+        < CAUGHT
+    )
+
+
+def ranked_line(mu, generating):
+    """Selected distributions of a score that is the outcome, larger on the second data set."""
+    p, q, _ = random_mechanisms(np.random.default_rng(1), mu, 1, n_outcomes=40)
+    scores = np.arange(40)[None]
+    return [selected(generating, masses, scores)[0] for masses in (p, q)]
+
+
+@pytest.mark.slow
+def test_a_number_of_runs_that_is_no_secret_would_be_caught():
+    """Planted: K is published, so that its generating function is q^k; always as many runs."""
+    distribution, mu, epsilon = geometric_run_count(15), 0.4, 3.5
+    bounds = {
+        e: delta([random_stopping_event(distribution, mu)], e)
+        for e in (epsilon, *np.linspace(1.5, 5, 15))
+    }
+    honest = ranked_line(mu, generating_function(distribution))
+    assert divergence(*honest, epsilon) <= bounds[epsilon]
+    exposed = sum(
+        probability * divergence(*ranked_line(mu, lambda q, k=k: q**k), epsilon)
+        for k, probability in enumerate(distribution.probabilities, 1)
+    )
+    assert exposed > 3 * bounds[epsilon]
+    fixed = ranked_line(mu, lambda q: q**40)
+    assert any(divergence(*fixed, e) > bound for e, bound in bounds.items())

@@ -15,7 +15,7 @@ from scipy import stats
 
 from dp_halfspace.privacy import exponential, noise
 from dp_halfspace.privacy.exponential import exponential_mechanism
-from tests.privacy.oracles import FALSE_ALARM, Script, seeded
+from tests.privacy.oracles import CAUGHT, FALSE_ALARM, Script, seeded
 
 
 def exponential_probabilities(utilities, epsilon, sensitivity):
@@ -258,3 +258,10 @@ def test_the_number_of_trials_at_a_time_is_public(monkeypatch):
     monkeypatch.setattr(exponential, "_draw_indices", curious)
     with pytest.raises(AssertionError):
         assert_the_number_of_trials_is_public()
+
+
+@pytest.mark.slow
+def test_planted_factor_two_is_caught():
+    utilities = [0.0, 1.0, 2.0, 3.0]
+    assert frequency_pvalue(utilities, 2.0, claim=(1.0, 1.0)) < CAUGHT
+    assert frequency_pvalue(utilities, 1.0, 2.0, claim=(1.0, 1.0)) < CAUGHT

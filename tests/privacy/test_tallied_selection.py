@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.stats import chisquare
 
-from dp_halfspace.privacy import Exponential, Pure, exponential_mechanism
+from dp_halfspace.privacy import Exponential, Pure, exponential, exponential_mechanism
 from dp_halfspace.privacy.exponential import CountedChoice, TalliedChoice, TalliedChoices
 from dp_halfspace.privacy.randomness import OS_RANDOMNESS, SeededBytes
 
@@ -176,3 +176,16 @@ def test_neighbouring_counted_choices_are_within_the_budget():
     assert 0.99 * EPSILON < largest_ratio(None) <= EPSILON * (1 + 1e-9)
     for rates in ((EPSILON, EPSILON), (EPSILON - PART, 1.2 * EPSILON), (EPSILON, EPSILON - PART)):
         assert largest_ratio(rates) > 1.1 * EPSILON
+
+
+@pytest.mark.slow
+def test_distribution_test_sees_costs_without_their_multiplicity(monkeypatch):
+    """Planted: a cost is as likely with one candidate as with many."""
+
+    def forgetful(utilities, epsilon, *, multiplicities, source):
+        del multiplicities
+        return exponential_mechanism(utilities, epsilon, source=source)
+
+    monkeypatch.setattr(exponential, "exponential_mechanism", forgetful)
+    with pytest.raises(AssertionError):
+        assert_distribution(TalliedChoice(EPSILON), 1500)

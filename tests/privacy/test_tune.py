@@ -8,13 +8,15 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from dp_halfspace.privacy.accounting import delta
 from dp_halfspace.privacy.noise import uniform_below
 from dp_halfspace.privacy.random_stopping import (
     RunCountDistribution,
     geometric_run_count,
+    random_stopping_event,
     select_best,
 )
-from tests.privacy.oracles import FALSE_ALARM, seeded
+from tests.privacy.oracles import CAUGHT, FALSE_ALARM, seeded
 
 DISTRIBUTION = RunCountDistribution(1.0, 0.25, 20)
 
@@ -143,3 +145,74 @@ def test_nothing_but_the_winner_is_returned(capsys, recwarn):
         assert all(r[0] in (0, 1) and not vars(r[1]) for r in results)
     assert capsys.readouterr() == ("", "")
     assert not recwarn.list
+
+
+@pytest.mark.slow
+def test_planted_selection_bugs_are_caught():
+    def one_more_run(run, candidates, distribution, source):
+        return select_best(
+            run,
+            candidates,
+            RunCountDistribution(distribution.eta, distribution.r * 0.7, distribution.k_max),
+            source,
+        )
+
+    def each_candidate_in_turn(run, candidates, distribution, source):
+        runs = [(c, *run(c)) for c in candidates for _ in range(distribution.draw(source) // 2 + 1)]
+        candidate, output, _ = max(runs, key=lambda r: r[2])
+        return candidate, output
+
+    def rescored(score):
+        def select(run, candidates, distribution, source):
+            def changed(candidate):
+                output, old = run(candidate)
+                return output, score(output, old)
+
+            return select_best(changed, candidates, distribution, source)
+
+        return select
+
+    worst, ties_by_output = rescored(lambda _, s: -s), rescored(lambda output, s: s + 0.01 * output)
+    for bug in (one_more_run, each_candidate_in_turn, worst, ties_by_output):
+        assert pvalue(bug) < CAUGHT
+
+
+def excess(select, event_mu, mu, count, seed):
+    """Largest excess of observed frequencies over the bound, and what noise explains."""
+    distribution, source = geometric_run_count(6), seeded(seed)
+    rng = np.random.default_rng(seed)
+
+    def release(shift):
+        def run(_):
+            value = rng.normal(shift, 1 / mu)
+            return value, value
+
+        return np.array([select(run, [None], distribution, source)[1] for _ in range(count)])
+
+    near, far = release(0.0), release(1.0)
+    cuts, epsilons = np.linspace(-3.0, 6.0, 13) / mu, (0.0, 0.5, 1.0)
+    bounds = [
+        delta([random_stopping_event(distribution, event_mu)], epsilon) for epsilon in epsilons
+    ]
+    worst = max(
+        first.mean() - math.exp(epsilon) * second.mean() - bound
+        for cut in cuts
+        for first, second in ((near < cut, far < cut), (far >= cut, near >= cut))
+        for epsilon, bound in zip(epsilons, bounds, strict=True)
+    )
+    # Hoeffding for the two frequencies of 13 * 2 * 3 comparisons, false alarms at 1e-6.
+    noise = math.sqrt(math.log(2 * 78 / FALSE_ALARM) / (2 * count)) * (1 + math.e)
+    return worst, noise
+
+
+@pytest.mark.parametrize("count", [2000, pytest.param(200_000, marks=pytest.mark.slow)])
+def test_released_outputs_obey_the_bound(count):
+    """Planted: many runs whose best is published at the price of a fraction of one."""
+    worst, noise = excess(select_best, 0.3, 0.3, count, 0)
+    assert worst <= noise
+
+    def peeking(run, candidates, distribution, source):
+        return max((run(candidates[0]) for _ in range(60)), key=lambda pair: pair[1])
+
+    worst, noise = excess(peeking, 0.01, 2.0, 2000, 1)
+    assert worst > noise

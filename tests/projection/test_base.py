@@ -163,3 +163,21 @@ def test_a_sparse_table_is_not_densified(draw):
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < 0.1 * 600 * 30_000 * 8
+
+
+@every_map
+def test_planted_scaling_by_the_whole_table_is_seen(draw):
+    projection = draw(21, 8, np.random.default_rng(5))
+    X = np.random.default_rng(6).standard_normal((300, 21))
+
+    def leaky(X):
+        return projection.apply(X / np.abs(X).max())
+
+    assert len(influenced_rows(leaky, X, 17, 100 * X[17])) == 300
+
+
+@pytest.mark.parametrize("draw", [draw_hadamard, draw_rademacher])
+def test_planted_overflow_is_seen(monkeypatch, draw):
+    monkeypatch.setattr("dp_halfspace.projection.linear.replace_nonfinite", lambda Z: Z)
+    images = worst_images(draw(64, 16, np.random.default_rng(9)))
+    assert not all(np.isfinite(image).all() for image in images)
