@@ -848,3 +848,17 @@ def test_a_killed_worker_is_replaced(name):
 def test_a_column_of_texts_of_pandas_is_refused_in_a_sentence():
     with pytest.raises(ValueError, match="a column of labels, its to_numpy"):
         in_chunks(pd.Series(["no", "yes"] * 10, dtype="string"), 5)
+
+
+def test_signs_and_halves_of_words_are_in_the_checksum():
+    """What a sum of words times keys would lose: bits at the upper end, in pairs."""
+    rows = np.ones((4000, 4), dtype=np.float32)
+    marks = {_checksum(rows)}
+    for places in ([0, 2], [1, 3], [0, 1], [1], [2]):
+        for row in (0, 1, 500, 3999):
+            other = rows.copy()
+            other[row, places] *= -1.0
+            marks.add(_checksum(other))
+    assert len(marks) == 21
+    marks = {_checksum(np.roll(np.repeat([1.0, 0.0], [at, 4000 - at]), at)) for at in range(1, 400)}
+    assert len(marks) == 399

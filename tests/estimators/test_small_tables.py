@@ -392,3 +392,12 @@ def test_scores_of_extreme_rows_are_finite():
         for _ in range(6):
             model = fitted(kind, X, y, epsilon=0.5)
             assert np.isfinite(model.decision_function(rows)).all()
+
+
+def test_missing_values_change_nothing_but_their_rows():
+    X, y = ward(missing=0.2)
+    model = fitted(KINDS[0], X, y)
+    whole = model.decision_function(X)
+    for place in (0, 17, 299):
+        alone = model.decision_function(X[place : place + 1])[0]
+        assert alone == pytest.approx(whole[place], rel=1e-12)

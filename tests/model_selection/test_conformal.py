@@ -302,3 +302,13 @@ def test_candidates_farther_from_all_classes_are_worth_less():
         PrivateConformalClassifier(Given(), coverage=0.9).fit(rows, np.zeros(400, dtype=int))
     (utilities,) = seen
     assert (np.diff(utilities[1:-1]) > 0.0).all()
+
+
+def test_planted_bug_a_utility_that_counts_twice_is_found_by_a_replay(monkeypatch):
+    rows, labels = X[:300].copy(), Y[:300].copy()
+    rows[0], labels[0] = [9.0, -9.0, 0.0], (labels[0] + 1) % 3
+    honest = prefit.crossing.crossing_utilities
+    monkeypatch.setattr(prefit.crossing, "crossing_utilities", lambda excess: 4.0 * honest(excess))
+    model = PrivateConformalClassifier(FrozenEstimator(Several()), epsilon=2.0)
+    found = replay(model, X[:300], Y[:300], rows, labels, n_histories=3, random_state=0)
+    assert any("times the sensitivity" in text for text in found.findings)

@@ -168,3 +168,12 @@ def test_a_search_is_the_last_step_of_a_pipeline():
     (entry,) = ledger.entries()
     assert entry.record == model[-1].privacy_
     assert model.score(X, Y) > 0.6
+
+
+@pytest.mark.parametrize("scoring", ["roc_auc", "balanced_accuracy"])
+def test_planted_bugs_of_scores_are_seen(scoring, monkeypatch):
+    """Twice the pairs; or recalls that are not divided by the number of classes plus one."""
+    honest = candidates.SCORINGS[scoring]
+    factor = 1.1 if scoring == "roc_auc" else 1.5
+    monkeypatch.setitem(candidates.SCORINGS, scoring, lambda *a: factor * honest(*a))
+    assert extreme_change(scoring) > 1.0

@@ -445,3 +445,24 @@ def test_names_of_an_earlier_table_are_forgotten():
     search.fit(X[:, :2], Y)
     assert search.n_features_in_ == 2
     assert not hasattr(search, "feature_names_in_")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("case", [CASES[0], CASES[3], CASES[8]])
+def test_account_test_sees_candidates_with_too_much(monkeypatch, case):
+    """Planted: candidates get twice the budget that is left for them."""
+    honest = plan_module.run_epsilon
+    monkeypatch.setattr(plan_module, "run_epsilon", lambda mu, delta: 2.0 * honest(mu, delta))
+    monkeypatch.setattr(plan_module, "WIDE_DOWN", 2.0 if case[2] == 0.0 else 1.0)
+    # The planner itself notices, or the test does.
+    monkeypatch.setattr(plan_module, "random_stopping_event", lambda *given: Gaussian(0.01))
+    with pytest.raises((AssertionError, RuntimeError)):
+        test_every_run_has_the_budget_that_was_accounted_for(*case)
+
+
+def test_score_test_sees_scores_that_are_not_cut(monkeypatch):
+    """Planted: a record may count for as much as it likes."""
+    careless = SimpleNamespace(**{**vars(math), "fsum": lambda each: 1e9})
+    monkeypatch.setattr(candidates, "math", careless)
+    with pytest.raises(AssertionError):
+        test_scores_are_cut_to_one_number_in_the_unit_interval_for_each_record()

@@ -523,3 +523,57 @@ def test_the_candidate_that_meets_every_target_is_the_best_where_no_other_does(t
     utilities = seen[-1]
     assert utilities.argmax() == len(utilities) - 1
     assert utilities[-1] > 1.0
+
+
+def test_planted_bug_a_utility_that_counts_twice_is_seen(monkeypatch):
+    honest = prefit.crossing.crossing_utilities
+    monkeypatch.setattr(prefit.crossing, "crossing_utilities", lambda excess: 2.0 * honest(excess))
+    assert max(largest_moves("recall").values()) > 1.5
+
+
+@pytest.mark.slow
+def test_planted_bugs_are_found_by_a_replay(monkeypatch):
+    """A count that costs nothing, and a choice at twice its budget."""
+    other, label = X[:300].copy(), Y[:300].copy()
+    other[0], label[0] = 9.0, 1
+    model = PrivateThresholdClassifier(FrozenEstimator(Rare()), epsilon=2.0)
+    pair = X[:300], Y[:300], other, label
+    with monkeypatch.context() as patch:
+        patch.setattr(prefit.crossing, "crossing_utilities", lambda e: 3.0 * crossing_utilities(e))
+        found = replay(model, *pair, n_histories=3, random_state=0).findings
+        assert any("times the sensitivity" in text for text in found)
+    with monkeypatch.context() as patch:
+        patch.setattr(
+            DiscreteLaplaceNoise, "perturb", lambda self, value, source: np.asarray(value) + 0.0
+        )
+        found = replay(model, *pair, n_histories=30, random_state=0).findings
+        assert any("noise is too small" in text for text in found)
+
+
+@pytest.mark.slow
+def test_held_out_records_meet_a_target_whatever_they_are():
+    """The proved bound, on tables of few scores: as many misses as it allows at most."""
+    rng = np.random.default_rng(0)
+    for trial in range(4):
+        scores = rng.choice(np.linspace(-1.0, 1.0, 3 + 5 * trial), 400)[:, None]
+        labels = rng.integers(2, size=400)
+        missed = 0
+        for _ in range(100):
+            found = PrivateThresholdClassifier(Rare(), value=0.8, confidence=0.9).fit(
+                scores, labels
+            )
+            missed += found.predict(scores)[labels == 1].mean() < 0.8
+        assert missed <= 20
+
+
+@pytest.mark.slow
+def test_planted_bug_no_slack_misses(monkeypatch):
+    monkeypatch.setattr(prefit._Threshold, "slack_for", lambda self, count, n: 0.0)
+    assert share_met(Rare(), "recall", 40) < 0.8
+
+
+def test_slacks_are_those_of_the_proof():
+    slack = slack_for_failure(101, 0.25, 0.05)
+    assert slack == pytest.approx(math.log(100 / 0.05) / 0.25, abs=1e-3)
+    assert slack >= math.log(100 / 0.05) / 0.25
+    assert slack_for_failure(101, math.inf, 0.05) == 0.0

@@ -90,3 +90,21 @@ def test_the_search_goes_on_until_the_excess_is_proved(monkeypatch):
 def test_degenerate_rows(X):
     labels = np.arange(len(X)) % 2
     assert ball_minimum(objective(X, labels), 8.0, 0.5) <= len(X) * LOSS.at_zero + 0.5
+
+
+def test_gap_test_sees_a_solver_that_stops_early(monkeypatch):
+    """Planted: the excess is never looked at."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((60, 4))
+    X /= np.linalg.norm(X, axis=1, keepdims=True)
+    y = (X[:, 0] > 0).astype(int)
+    monkeypatch.setattr(
+        module, "certified_minimum", lambda objective, gamma, *, radius: np.zeros(objective.size)
+    )
+    honest = MarginObjective.value_and_gradient
+    monkeypatch.setattr(
+        MarginObjective,
+        "value_and_gradient",
+        lambda J, w: (honest(J, w)[0], np.zeros_like(w)),
+    )
+    assert ball_minimum(objective(X, y), 2.0, 1e-3) > reference(X, y, 2.0) + 1e-3

@@ -6,6 +6,7 @@ import mpmath
 import numpy as np
 import pytest
 
+from dp_halfspace.papers import objective as module
 from dp_halfspace.papers.objective import GaussianLinearTerm, LaplaceLinearTerm
 from dp_halfspace.privacy import ObjectivePerturbation, Pure, noise_source
 from tests.permits import tail
@@ -98,3 +99,15 @@ def test_events():
     assert pairs.event == ObjectivePerturbation(0.1, ((1, 0.0), (2, 0.2)), pairwise=True)
     assert pairs.sigma == GAUSSIAN.sigma
     assert LAPLACE.event == Pure(0.5)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("term", "name"), [(GAUSSIAN, "rounded_gaussian"), (LAPLACE, "l2_laplace")]
+)
+def test_distribution_test_sees_less_noise(monkeypatch, term, name):
+    """Planted: half the scale."""
+    honest = getattr(module, name)
+    monkeypatch.setattr(module, name, lambda value, s, **rest: honest(value, s / 2, **rest))
+    with pytest.raises(AssertionError):
+        assert_distribution(term, draws(term, (4, 5), 100))

@@ -1,16 +1,18 @@
 """Descent for a known margin: sensitivity, the noise of the steps that are run, units."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from dp_halfspace.papers import known_margin as module
 from dp_halfspace.papers.known_margin import descend, margin_slopes, margin_steps
+from dp_halfspace.privacy import GaussianNoise
 from dp_halfspace.rows.rows import Rows
 from tests.adversarial import neighbouring_pairs
 from tests.conftest import separated
-from tests.permits import permit_for
+from tests.permits import assert_costs, permit_for
 
 
 def plan_for(n=1000, k=5, outputs=1, mu=1.0, margin=0.1, **more):
@@ -91,3 +93,49 @@ def test_the_margin_is_only_a_step_size(margin):
         tail.append(w)
     averaged = np.mean(tail[-round(plan.steps.n_steps / 2) :], axis=0)
     np.testing.assert_allclose(run(plan, X, y)[0], averaged / margin, rtol=1e-9)
+
+
+def test_sensitivity_test_sees_slopes_without_bound(monkeypatch):
+    """Planted: the slope of a squared hinge, which grows without limit."""
+
+    def squared(plan, codes, weights):
+        signs = np.where(codes == 1, 1.0, -1.0)
+        return lambda m, lo, hi: signs[lo:hi] * np.maximum(1.5 - signs[lo:hi] * m, 0.0)
+
+    monkeypatch.setitem(globals(), "margin_slopes", squared)
+    assert worst_change(1) > 10
+
+
+def assert_noise_is_that_of_the_steps(plan, mu):
+    """2 sqrt(T) / mu for the T that is run, and a run that costs mu."""
+    expected = 2 * math.sqrt(plan.steps.n_steps) / mu
+    assert expected <= plan.mechanism.sigma <= expected * (1 + 1e-6)
+    assert_costs(plan.events, mu)
+
+
+STEPS = [1, 2, 7, 150]
+
+
+@pytest.mark.parametrize("steps", [*STEPS, None])
+@pytest.mark.parametrize("mu", [0.01, 0.3, 4.0])
+def test_noise_is_that_of_the_steps_that_are_run(steps, mu):
+    for outputs in (1, 3):
+        plan = plan_for(mu=mu, outputs=outputs, n_steps=steps)
+        assert plan.steps.n_steps == steps or (steps is None and 100 <= plan.steps.n_steps <= 400)
+        assert_noise_is_that_of_the_steps(plan, mu)
+
+
+@pytest.mark.parametrize("steps", STEPS)
+def test_noise_test_sees_the_published_noise(monkeypatch, steps):
+    """Planted: sigma = n sensitivity, right only for exactly (n mu)^2 steps."""
+    n, mu = 100, 0.001
+    honest = module.plan_descent
+
+    def published(steps, **sizes):
+        plan = honest(steps, **sizes)
+        noise = GaussianNoise(plan.mechanism.sensitivity, 1.0 / n)
+        return replace(plan, mechanism=noise)
+
+    monkeypatch.setattr(module, "plan_descent", published)
+    with pytest.raises(AssertionError):
+        assert_noise_is_that_of_the_steps(plan_for(n=n, mu=mu, n_steps=steps), mu)

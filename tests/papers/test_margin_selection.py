@@ -14,7 +14,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from dp_halfspace import AdaptiveMarginClassifier, privacy
+from dp_halfspace import AdaptiveMarginClassifier, _budget, privacy
 from dp_halfspace.data.validation import TrainingData
 from dp_halfspace.datasets import make_halfspace
 from dp_halfspace.papers import MARGIN_SELECTIONS
@@ -370,3 +370,62 @@ def test_margins_of_rows_of_norm_one_are_at_most_one(epsilon):
     grid = MODULE.margin_grid(PROBLEM, Budget.of(epsilon, 1e-5))
     assert grid == sorted(set(grid))
     assert (max(grid) == 1.0) == (epsilon < 1.0)
+
+
+@pytest.mark.parametrize("bug", ["variance", "average", "one score"])
+def test_score_noise_test_sees_the_published_slips(monkeypatch, bug):
+    """Planted: the variance used as standard deviation, the sensitivity of the mean, of one."""
+
+    class Cheat(GaussianNoise):
+        def __post_init__(self):
+            super().__post_init__()
+            wrong = {
+                "variance": self.sigma**2,
+                "average": self.sigma / 300,
+                "one score": 1 / self.mu,
+            }
+            object.__setattr__(self, "sigma", wrong[bug])
+
+    monkeypatch.setattr(MODULE, "GaussianNoise", Cheat)
+    with pytest.raises(AssertionError):
+        assert_scores_have_their_noise([0.1, 0.2], privacy.gdp_mu(2.0, 1e-5))
+
+
+def test_budget_test_sees_runs_that_are_not_divided(monkeypatch):
+    """Planted: every candidate trains with what is there for all."""
+    honest = MODULE.plan_known_margin
+    monkeypatch.setattr(
+        MODULE,
+        "plan_known_margin",
+        lambda p, s, margin, each: honest(p, s, margin, Budget.gaussian(math.sqrt(2) * each.mu)),
+    )
+    for kind in FIXED:
+        with pytest.raises(AssertionError):
+            assert_budget_is_used(plan_for(kind), 2.0, 1e-5)
+
+
+def assert_one_charge_that_says_nothing(kind):
+    """One record, the same for every fit, whatever was run in it."""
+    books = [Book() for _ in range(4)]
+    models = [fit(kind, ledger=book) for book in books]
+    assert all(len(book.records) == 1 for book in books)
+    assert len({book.records[0].to_json() for book in books}) == 1
+    assert all(m.privacy_ == book.records[0] for m, book in zip(models, books, strict=True))
+    return models[0].privacy_
+
+
+def test_ledger_test_sees_every_run_charged(monkeypatch):
+    """Planted: the runs of random stopping go through the ledger one by one."""
+    honest = MODULE.authorise
+    ledgers = []
+
+    def remembering(record, source, ledger=None):
+        ledgers.append(ledger)
+        return authorise(record, source, ledger)
+
+    monkeypatch.setattr(_budget, "authorise", remembering)
+    monkeypatch.setattr(
+        MODULE, "authorise", lambda record, source: honest(record, source, ledgers[-1])
+    )
+    with pytest.raises(AssertionError):
+        assert_one_charge_that_says_nothing("random_stopping")

@@ -11,6 +11,7 @@ from scipy.special import softmax
 
 from dp_halfspace.exceptions import BudgetError, CertificateError
 from dp_halfspace.optim import empirical_risk
+from dp_halfspace.optim import risks as risk_module
 from dp_halfspace.optim.certificate import solver_tolerance
 from dp_halfspace.optim.losses import (
     LOGISTIC,
@@ -601,3 +602,48 @@ def test_certificate_test_sees_a_linear_term_that_is_left_out(monkeypatch, param
     monkeypatch.setattr(module, "minimisers", noiseless)
     with pytest.raises(AssertionError):
         assert_certified(**params)
+
+
+@every_kind
+def test_certificate_test_sees_an_unconverged_solver(monkeypatch, params):
+    """Planted: one gradient step."""
+
+    def one_step(objective, gamma, *, radius, **rest):
+        return -objective.gradient(np.zeros(objective.size)) / objective.gradient_lipschitz
+
+    monkeypatch.setattr(risk_module, "certified_minimum", one_step)
+    with pytest.raises(AssertionError):
+        assert_certified(**params)
+
+
+def tolerances_used(monkeypatch, **params):
+    """What the solver is asked for in several fits; the drawn terms differ."""
+    used, honest = set(), risk_module.certified_minimum
+
+    def remember(objective, gamma, **rest):
+        used.add(gamma)
+        return honest(objective, gamma, **rest)
+
+    monkeypatch.setattr(risk_module, "certified_minimum", remember)
+    for _ in range(4):
+        used.add(solve(**params)[0].tolerance.target)
+    return used
+
+
+@pytest.mark.sampled(4)
+@pytest.mark.parametrize("params", CASES, ids=range(len(CASES)))
+def test_tolerance_does_not_depend_on_the_draw(monkeypatch, params):
+    assert len(tolerances_used(monkeypatch, **params)) == 1
+
+
+@every_kind
+def test_tolerance_test_sees_one_made_from_the_drawn_norm(monkeypatch, params):
+    """Planted: the tolerance is relative to the norm of the drawn term."""
+    honest = module.minimisers
+
+    def cheat(*args, linear, target, **rest):
+        coarse = 1e-7 * float(np.linalg.norm(linear[0]))
+        return honest(*args, linear=linear, target=coarse, **rest)
+
+    monkeypatch.setattr(module, "minimisers", cheat)
+    assert len(tolerances_used(monkeypatch, **params)) > 1

@@ -9,6 +9,7 @@ from scipy.optimize import minimize
 from dp_halfspace import OutputPerturbationClassifier
 from dp_halfspace.optim import risks
 from dp_halfspace.optim.losses import LOGISTIC, SQUARED, huber_hinge
+from dp_halfspace.optim.risks import MarginRisk, SoftmaxRisk
 from dp_halfspace.papers.objective import plan_objective
 from dp_halfspace.papers.output import plan_output
 from dp_halfspace.papers.pair_objective import PairRisk, balanced_normaliser
@@ -148,3 +149,19 @@ def worst_ratio(make, loss, k):
 @pytest.mark.parametrize(("make", "loss", "k", "least"), CASES.values(), ids=CASES)
 def test_sensitivity_against_brute_force(make, loss, k, least):
     assert least < worst_ratio(make, loss, k) <= 1.0
+
+
+@pytest.mark.sampled(1)
+@pytest.mark.parametrize(
+    ("cls", "make", "loss", "k"),
+    [
+        (MarginRisk, records, HUBER, 2),
+        (SoftmaxRisk, records, LOGISTIC, 3),
+        (PairRisk, pairs, HUBER, 2),
+    ],
+)
+def test_brute_force_sees_a_small_sensitivity(monkeypatch, cls, make, loss, k):
+    """Planted: half the sensitivity."""
+    honest = cls.sensitivity
+    monkeypatch.setattr(cls, "sensitivity", lambda self, ridge: honest(self, ridge) / 2)
+    assert worst_ratio(make, loss, k) > 1.0

@@ -19,7 +19,7 @@ from dp_halfspace.papers.pair_objective import (
     squared_pairs,
 )
 from dp_halfspace.rows.rows import Rows, clipped_rows
-from tests.optim.cases import Counting, clipped_float128, data_sets, loss_id
+from tests.optim.cases import Counting, clipped_float128, data_sets, loss_id, mostly_zero
 from tests.papers.pair_cases import (
     PAIR_LOSSES,
     brute_objective,
@@ -201,3 +201,15 @@ def test_squares_do_not_cancel_when_all_scores_are_far_from_zero(offset):
 def test_squares_that_are_not_finite_do_not_warn(bad):
     sums = squared_pairs(np.array([bad, 0.0]), np.array([-bad, 1.0]))
     assert not np.isfinite(sums.value)
+
+
+@each_loss
+def test_more_coefficients_than_a_dense_hessian_allows(loss):
+    rng = np.random.default_rng(0)
+    X = mostly_zero(300, 700, 0.03, rng)
+    J = PairwiseObjective(
+        clipped_rows(X, 1.0), rng.random(300) < 0.2, loss, 1e-3, balanced_normaliser(300)
+    )
+    radius, rule = public_rule(J)
+    w = certified_minimum(J, rule.target, radius=radius)
+    assert exact_norm(J, clipped_float128(X.toarray(), 1.0), w) <= rule.certified

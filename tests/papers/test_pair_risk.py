@@ -249,3 +249,35 @@ def test_slopes_that_grow_are_bounded_by_the_mass_of_all_pairs_and_their_diamete
     expected = (n - 1) * slope * diameter / (ridge * normaliser)
     assert risk.sensitivity(ridge) == pytest.approx(expected, rel=1e-9)
     assert risk.sensitivity(ridge) >= expected
+
+
+def halved(risk):
+    return replace(risk, row_norm=risk.row_norm / 2)
+
+
+def own_pairs(positive):
+    return max(1.0, float(positive.sum()) * float((~positive).sum()))
+
+
+@pytest.mark.slow
+@pytest.mark.sampled(1)
+@pytest.mark.parametrize(
+    ("planted", "least"), [({"risk_of": halved}, 1.5), ({"normaliser": own_pairs}, 1.2)]
+)
+def test_a_dropped_factor_two_is_seen(planted, least):
+    """Planted: the radius of the ball, not its diameter; the number of pairs of the data."""
+    assert max(worst_ratios(HUBER, trials=2, **planted)[0].values()) > least
+
+
+@pytest.mark.slow
+def test_a_loose_solver_is_seen(monkeypatch):
+    """Planted: the minimiser is off by the sensitivity itself, which nothing accounts for."""
+    honest = certified_minimum
+
+    def loose(J, gamma, *, radius):
+        w = honest(J, gamma, radius=radius)
+        share = 0.05 * np.linalg.norm(w)
+        return w + share * np.sign(w.sum()) * np.ones_like(w) / np.sqrt(w.size)
+
+    monkeypatch.setitem(globals(), "certified_minimum", loose)
+    assert max(worst_ratios(HUBER, trials=20)[0].values()) > 1

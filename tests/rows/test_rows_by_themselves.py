@@ -234,3 +234,23 @@ def test_nor_on_where_the_arrays_begin(d):
             matrix[:] = transform
             image = out[7 - offset : 7 - offset + 97 * len(transform)].reshape(97, -1)
             np.testing.assert_array_equal(np.matmul(X, matrix.T, out=image), expected_image)
+
+
+@pytest.mark.slow
+@pytest.mark.sampled(1)
+@pytest.mark.parametrize("planted", ["common factor", "last bit"])
+def test_a_row_that_looks_at_the_others_is_seen(monkeypatch, planted):
+    """Planted: a product whose order of operations is chosen by the largest number it is given."""
+    honest = module.Rows.lengths
+
+    def common(rows, transform=None):
+        lengths = honest(rows, transform)
+        return lengths / lengths.max() * lengths.max()
+
+    def last_bit(rows, transform=None):
+        lengths = honest(rows, transform)
+        return np.nextafter(lengths, 0.0) if (rows._scale < 1e-100).any() else lengths
+
+    monkeypatch.setattr(module.Rows, "lengths", common if planted == "common factor" else last_bit)
+    X = np.random.default_rng(1).standard_normal((60, 9))
+    assert differing(lambda T: of_linear_rows(T, 0.5), X, "C", range(60))

@@ -250,3 +250,19 @@ def test_edges():
     assert margin_risk_bound(100, 3, 0.0, 0.1, 1.0) <= 1.0
     free = {"n_candidates": 5, "selection_epsilon": math.inf, "n_steps": 400}
     assert margin_risk_bound(100, 3, math.inf, 0.0, 0.5, **free) == pytest.approx(0.1)
+
+
+@pytest.mark.slow
+@many_runs(20)
+def test_candidates_share_the_budget_and_an_unshared_bound_fails(runs):
+    n, d, n_steps = 1800, 90, 10_000
+    U, counts = np.eye(d), np.full(d, n // d)
+    margin = 1 / math.sqrt(d)
+    mu = margin_bound._training_mu(1.0, 1e-6, 4, 0.1)
+    rng = np.random.default_rng(7)
+    measured = mean_hinge(
+        train(U, counts, margin, mu, rng, n_steps=n_steps, runs=runs), U, counts, margin
+    )
+    shared = {"n_candidates": 4, "selection_epsilon": 0.1}
+    assert measured <= margin_risk_bound(n, d, 1.0, 1e-6, margin, n_steps=n_steps, **shared) < 1
+    assert measured > margin_risk_bound(n, d, 1.0, 1e-6, margin, n_steps=n_steps)

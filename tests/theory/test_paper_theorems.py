@@ -15,6 +15,8 @@ from dp_halfspace.privacy.accounting import mu_beside
 from dp_halfspace.projection import draw_fourier
 from dp_halfspace.theory import (
     ErrorBound,
+    adversarial_risk_bound,
+    convex_excess_risk,
     fourier_distortion,
     fourier_frequencies,
     hinge_risk_bound,
@@ -27,10 +29,13 @@ from dp_halfspace.theory import (
     network_risk_bound,
     objective_risk_bound,
     phased_risk_bound,
+    population_risk_bound,
     pure_risk_bound,
     random_stopping_risk_bound,
     ranking_risk_bound,
     selected_margin_risk_bound,
+    strongly_convex_excess_risk,
+    tilted_risk_bound,
 )
 from tests.theory.test_printed_numbers import c_of
 
@@ -277,3 +282,52 @@ def test_printed_noises_spend_more_than_their_delta():
     for epsilon, enough in {1.0: True, 8.0: True, 9.0: False, 20.0: False}.items():
         mu = epsilon / math.sqrt(2.0 * math.log(1.25 / 1e-5))
         assert (gdp_delta(mu, epsilon) <= 1e-5) is enough
+
+
+@pytest.mark.sampled(6)
+@pytest.mark.parametrize(
+    ("bound", "enough"),
+    [
+        (lambda n: margin_risk_bound(n, 20, 1.0, 1e-6, 0.3, n_steps=2000), 3000),
+        (lambda n: last_iterate_risk_bound(n, 20, 1.0, 1e-6, 0.3, n_steps=2000), 30_000),
+        (
+            lambda n: random_stopping_risk_bound(
+                n, 20, 1.0, 1e-6, 0.3, n_candidates=4, n_steps=2000
+            ),
+            3000,
+        ),
+        (lambda n: pure_risk_bound(n, 20, 1.0, 0.3), 1000),
+        (lambda n: hinge_risk_bound(n, 20, 1.0, 1e-6, 0.3, n_steps=2000), 3000),
+        (lambda n: phased_risk_bound(n, 20, 1.0, 1e-6, 0.3), 3000),
+        (lambda n: kernel_risk_bound(n, n, 1.0, 1e-6, 0.3, n_steps=2000), 10_000),
+        (lambda n: network_risk_bound(n, 20, 1.0, 0.3), 3000),
+        (lambda n: label_risk_bound(n, 20, 1.0, 0.3).value, 1000),
+        (lambda n: selected_margin_risk_bound(n, 20, 1.0, 1e-6, 0.3, n_steps=2000), 30_000),
+        (lambda n: ranking_risk_bound(n, n, 20, 1.0, 1e-6, radius=1.0).value, 3000),
+        (
+            lambda n: objective_risk_bound(n, 20, 1.0, 1e-6, radius=1.0, smoothness=0.25).value,
+            1000,
+        ),
+        (lambda n: convex_excess_risk(n, 20, 1.0, 1e-6, lipschitz=1.0, radius=1.0), 3000),
+        (
+            lambda n: strongly_convex_excess_risk(
+                n, 20, 1.0, 1e-6, lipschitz=1.0, strong_convexity=0.1
+            ),
+            10_000,
+        ),
+        (
+            lambda n: population_risk_bound(n, 20, 1.0, 1e-6, lipschitz=1.0, radius=1.0).value,
+            3000,
+        ),
+        (lambda n: tilted_risk_bound(n, 20, 1.0, 1e-6, tilt=0.5, radius=5.0).value, 3000),
+        (
+            lambda n: adversarial_risk_bound(n, 20, 1.0, 1e-6, attack_radius=0.1, radius=5.0).value,
+            3000,
+        ),
+    ],
+)
+def test_where_a_bound_says_something(bound, enough):
+    """With a hundredth of the records that are enough it says nothing: zeros do as well."""
+    few, many, more = (bound(n) for n in (max(enough // 100, 2), enough, 10 * enough))
+    assert few >= 1.0
+    assert more <= many < 1.0

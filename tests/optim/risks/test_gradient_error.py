@@ -380,3 +380,13 @@ def test_the_certificate_costs_next_to_nothing(risk, n, d, ridge, most):
     rule = tolerance(replace(risk, **sizes), ridge, math.sqrt(0.28 / ridge), change)
     assert 2 * rule.certified / change < most
     assert rule.target >= 10 * rule.float_error
+
+
+def test_an_imprecise_sum_over_pairs_is_seen(monkeypatch):
+    """Planted: polynomials of too low a degree in the cells."""
+    J, X = pair_objective(LOGISTIC, 1000)
+    w = np.full(5, 2.0)
+    exact = wide_gradient(X, J.positive, LOGISTIC, 0.7, J.normaliser, w, J.linear)
+    assert np.linalg.norm((J.gradient(w) - exact).astype(float)) <= bound_at(J, w)
+    monkeypatch.setattr(pairs, "NODES", 7)
+    assert np.linalg.norm((J.gradient(w) - exact).astype(float)) > bound_at(J, w)

@@ -16,7 +16,7 @@ from dp_halfspace.optim.risks import logistic_diameter
 from dp_halfspace.rows.blocks import block_size
 from dp_halfspace.rows.rows import clipped_rows
 from tests.adversarial import neighbouring_pairs, unit
-from tests.optim.cases import data_sets, exact_gradient, logical_rows, norm_mp
+from tests.optim.cases import adversarial_rows, data_sets, exact_gradient, logical_rows, norm_mp
 from tests.optim.risk_cases import fitted, margin_risk, moved, neighbours, planned
 
 HUBER = huber_hinge(0.5)
@@ -337,3 +337,30 @@ def test_dense_and_sparse_agree_up_to_the_tolerance(name, tilt):
         found.append(fitted(plan, form(X), y))
     apart = plan.sensitivity - plan.risk.sensitivity(0.1)
     assert np.linalg.norm(found[0] - found[1]) <= apart
+
+
+@pytest.mark.slow
+@pytest.mark.sampled(2)
+@pytest.mark.parametrize(
+    ("loss", "tilt", "trials"),
+    [(LOGISTIC, 0.0, 60), (HINGE, 0.0, 60), (LOGISTIC, 1.0, 12), (HUBER, 1.0, 12)],
+)
+def test_brute_force_sees_a_dropped_factor(loss, tilt, trials):
+    """Planted: half the bound is exceeded by the same search."""
+    assert 2 * worst(loss, tilt=tilt, trials=trials)[0] > 1
+
+
+def test_ignoring_the_tolerance_is_seen():
+    """Planted: a solver that stops early is farther from the minimiser than the plan allows."""
+    X = adversarial_rows(100)
+    y = (X[:, 0] > 0).astype(int)
+    plan = planned(risk_for(X, LOGISTIC, tilt=2.0), 0.01)
+    allowed = (plan.sensitivity - plan.risk.sensitivity(0.01)) / 2
+    w = fitted(plan, X, y).ravel()
+    signs, ones = np.where(y == 1, 1.0, -1.0), np.ones(100)
+    J = MarginObjective(clipped_rows(X, 1.0), signs, ones, LOGISTIC, 1.0, tilt=2.0)
+    early = np.zeros(6)
+    for _ in range(30):
+        early -= J.gradient(early) / J.gradient_lipschitz
+    assert np.linalg.norm(J.gradient(w)) <= allowed
+    assert np.linalg.norm(early - w) > 2 * allowed

@@ -188,3 +188,13 @@ def test_weights_of_all_classes_are_one_over_a_regulariser(loss, adversary, n_cl
     assert heavy.sensitivity(0.5) == pytest.approx(light.sensitivity(0.1), rel=1e-6)
     assert heavy.radius(0.5) == pytest.approx(light.radius(0.1), rel=1e-6)
     assert heavy.gradient_change == pytest.approx(5.0 * light.gradient_change)
+
+
+def test_plan_test_sees_a_forgotten_distance():
+    """Planted: the certified distance is added once, or not for every stacked problem."""
+    risk = margin_risk(LOGISTIC, 100_000, 50, 5)
+    plan = planned(risk, 1e-5)
+    exact = math.sqrt(5) * risk.sensitivity(1e-5)
+    distance = plan.tolerance.certified / (1e-5 * 100_000)
+    for planted in (math.sqrt(5) * distance, 2 * distance):
+        assert exact + planted < plan.sensitivity * (1 - 1e-9)
