@@ -365,11 +365,13 @@ def read_training_table(options: Any) -> TrainingTable:
         rules[name] = {"kind": guess.kind_alone, "stated": False}
     columns = declared_columns(table, rules)
     notes = note_on_keys(name for name, column in columns.items() if column.kind != "drop")
-    classes = options.classes
-    if classes is None and labels is not None:
-        classes = [str(label) for label in labels]
-    if classes is None:
+    stated = labels if options.classes is None else options.classes
+    classes = None
+    if stated is None:
         notes.append(_note_on_labels(table.path, target, y))
+    else:
+        # Labels are stated as they are read: 1.0 is 1 in both places.
+        classes = [_label(str(label)) or "" for label in stated]
     ids = None if groups is None else labels_of(whole, groups)
     rows = typed_columns(table, columns)
     return TrainingTable(rows, y.astype(str), rules, classes, ids, tuple(notes))
