@@ -163,10 +163,10 @@ def _count(record: PrivacyRecord, X: Any, *, is_silent: bool) -> None:
 
 def _columns_of(X: Any) -> Hashable:
     """Return the names of the columns of a table, or their number; no cell is read."""
+    # An attribute of a frame may also be its column of this name, with all of its cells.
     for name in ("column_names", "columns"):
-        names = getattr(X, name, None)
-        if names is not None and not callable(names):
-            return tuple(map(str, names))
+        if hasattr(type(X), name):
+            return tuple(map(str, getattr(X, name)))
     shape: Any = getattr(X, "shape", ())
     if len(shape) == 2:
         return int(shape[1])

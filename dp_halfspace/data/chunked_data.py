@@ -275,7 +275,8 @@ def mapped_by_chunks(method: Callable[..., Any], estimator: Any, X: Any) -> Any:
     images = given.each(_map_chunk, method, twin, like[:0])
     if not isinstance(given, DaskChunks):
         return np.concatenate(list(images.values()))
-    counts = X.chunks[0] if hasattr(X, "chunks") else (np.nan,) * len(images.parts)
+    # A frame has none, but may have a column of this name.
+    counts = X.chunks[0] if hasattr(type(X), "chunks") else (np.nan,) * len(images.parts)
     blocks = [
         dask().array.from_delayed(
             dask().delayed(unwrap_result)(part, i), (count, *like.shape[1:]), like.dtype

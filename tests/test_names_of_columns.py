@@ -1,0 +1,29 @@
+"""Columns with the names of attributes of tables: what is read of a frame is never their cells."""
+
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from dp_halfspace import AdaptiveMarginClassifier
+from dp_halfspace._repeated_fits import _columns_of
+
+RNG = np.random.default_rng(0)
+A, Y = RNG.standard_normal(300), np.arange(300) % 2
+
+
+@pytest.mark.parametrize("name", ["column_names", "columns", "shape"])
+def test_fits_are_counted_by_the_names_of_columns_and_no_cell(name):
+    assert _columns_of(pd.DataFrame({"a": A, name: A + Y})) == ("a", name)
+
+
+def test_frames_of_dask_may_have_a_column_that_is_named_like_their_chunks():
+    dask = pytest.importorskip("dask.dataframe")
+    frame = pd.DataFrame({"a": A, "chunks": A + Y})
+    model = AdaptiveMarginClassifier(classes=[0, 1], epsilon=5.0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model.fit(frame, Y)
+    found = model.predict(dask.from_pandas(frame, npartitions=2)).compute()
+    assert found.tolist() == model.predict(frame).tolist()
