@@ -122,7 +122,8 @@ def _check_labels(y: ArrayLike) -> NDArray[Any]:
         raise ValueError("y must be one-dimensional: one label for each record")
     if array.dtype.kind == "c":
         raise ValueError("Complex data not supported: labels must be real numbers or text")
-    labels: NDArray[Any] = column_or_1d(y, warn=True)
+    # scikit-learn itself would make floats of nullable numbers, of which large ones can be equal.
+    labels: NDArray[Any] = column_or_1d(array, warn=True)
     # numpy turns a missing label among strings in a list into a string.
     entries = list(y) if isinstance(y, list | tuple) else []
     has_text_in_list = len({isinstance(entry, str | bytes) for entry in entries}) > 1
