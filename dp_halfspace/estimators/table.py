@@ -44,6 +44,7 @@ from dp_halfspace.estimators._table_plans import (
     TableFit,
     columns_of,
     owners_of,
+    stated_scales,
 )
 from dp_halfspace.estimators.adaptive_margin import AdaptiveMarginClassifier
 from dp_halfspace.estimators.base import PrivateClassifier
@@ -250,10 +251,14 @@ class PrivateTableClassifier(PrivateClassifier):
 
     @property
     def _columns_in_estimated_scales(self) -> frozenset[str]:
-        """Names of the columns whose scales the fit has released."""
-        if self.column_that_ranks_ is not None:
-            return frozenset()
-        return frozenset(map(str, dict(self.privacy_.public)["private_column_scales"]))
+        """Names of the columns whose scales the fit has released; all others are as stated.
+
+        The record of a search, which the best of its models has, does not list them.
+        """
+        found, stated = self.column_scales_, stated_scales(self.encoding_)
+        is_released = (found.center != stated.center) | (found.scale != stated.scale)
+        names = np.array([column.name for column in self.encoding_.numbers], dtype=object)
+        return frozenset(names[is_released].tolist())
 
     def _fit_plan(self, data: TrainingData) -> FitPlan:
         """Plan one selection for a small table, otherwise scales, moment and steps."""

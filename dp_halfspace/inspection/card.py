@@ -149,7 +149,10 @@ def outlook_for(model: Any) -> Outlook | None:
     if n_columns is None or not math.isfinite(record.epsilon):
         return None
     unit = "persons" if record.adjacency == "replace-one-person" else "records"
-    return Outlook(int(dict(record.public)["n_samples"]), n_columns, record.epsilon, unit)
+    facts = dict(record.public)
+    # The best model of a search was fitted with a part of the budget.
+    epsilon = float(facts.get("epsilon_of_a_run", record.epsilon))
+    return Outlook(int(facts["n_samples"]), n_columns, epsilon, unit)
 
 
 def _promise(model: Any, groups: str | None) -> str:
