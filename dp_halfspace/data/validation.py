@@ -346,6 +346,13 @@ def is_chunked(X: Any) -> bool:
     return is_dask or isinstance(X, Chunks)
 
 
+def gathered(labels: Any) -> Any:
+    """Return labels that are in chunks as an array, and others unchanged."""
+    if isinstance(labels, Chunks):
+        return np.concatenate([np.asarray(part) for part in labels.values()])
+    return np.asarray(labels) if is_chunked(labels) else labels
+
+
 def refuse_foreign_arrays(name: str, values: Any) -> None:
     """Refuse chunks that would have to be read as a whole, and masked arrays by their type.
 
@@ -529,7 +536,7 @@ def share_of_right(y: Any, predicted: Any, classes: NDArray[Any], sample_weight:
 
 def _label_codes(y: Any, classes: NDArray[Any]) -> NDArray[np.intp]:
     """Return the position of each label among public ones, -1 for others of their type."""
-    labels = _check_labels(np.asarray(y) if is_chunked(y) else y)
+    labels = _check_labels(gathered(y))
     seen, inverse = _distinct_labels(labels)
     codes = _look_up(seen, classes)
     unlike = _unlike_types(labels, classes) if len(labels) and (codes < 0).all() else ""

@@ -19,7 +19,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from dp_halfspace._repeated_fits import fits_not_counted
 from dp_halfspace._sklearn_compat import without_callbacks
-from dp_halfspace.data.validation import call_silently, class_indices
+from dp_halfspace.data.validation import call_silently, class_indices, gathered
 from dp_halfspace.privacy.interception import Mechanism, draw_release
 from dp_halfspace.privacy.randomness import OS_RANDOMNESS, SeededBytes
 
@@ -60,6 +60,7 @@ def score_of(scoring: Scoring, model: Any, X: Any, y: ArrayLike) -> float:
     A callable returns a number in [0, 1] for each record, computed from the record and the model
     only.
     """
+    y = gathered(y)
     if isinstance(scoring, str):
         indices, classes = class_indices(y, model.classes_)
         return SCORINGS[scoring](model, X, indices, classes)
@@ -71,7 +72,7 @@ def score_of(scoring: Scoring, model: Any, X: Any, y: ArrayLike) -> float:
 
 def _are_right(model: Any, X: Any, indices: Array, classes: Array) -> Array:
     """Return which records are correctly predicted."""
-    return np.asarray(class_indices(model.predict(X), classes)[0] == indices)
+    return np.asarray(class_indices(gathered(model.predict(X)), classes)[0] == indices)
 
 
 def _count_right(model: Any, X: Any, indices: NDArray[np.intp], classes: NDArray[Any]) -> float:
