@@ -24,6 +24,7 @@ from dp_halfspace._budget import BUDGET, warn_of_calls_around, warn_of_weak_budg
 from dp_halfspace._memory import OutOfMemory, shortages_dropped
 from dp_halfspace._params import fit_context
 from dp_halfspace._sklearn_compat import HasMethods, Interval, StrOptions
+from dp_halfspace.data.chunked_data import by_chunks
 from dp_halfspace.data.chunks import sum_over_chunks
 from dp_halfspace.exceptions import warn_caller
 from dp_halfspace.metrics import _tallies as tallies
@@ -525,12 +526,13 @@ class PrivateThresholdClassifier(PrefitClassifier):
             "easier target leave room for a threshold"
         )
 
+    @by_chunks
     def predict(self, X: Any) -> NDArray[Any]:
         """Predict the positive class where the score reaches the threshold.
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features)
+        X : array-like of shape (n_samples, n_features), or in chunks
 
         Returns
         -------
@@ -714,12 +716,13 @@ class PrivateConformalClassifier(PrefitClassifier):
         if data.n > plan.takes and self.threshold_ <= 0.0:
             warn_caller(f"every set contains all classes, which says nothing. {_SMALLER_SETS}")
 
+    @by_chunks
     def predict_set(self, X: Any) -> NDArray[np.bool_]:
         """Return which classes are in the set of each record.
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features)
+        X : array-like of shape (n_samples, n_features), or in chunks
 
         Returns
         -------
