@@ -34,7 +34,10 @@ def pytest_configure(config):
 
     The processes of pytest-xdist share the processors, so each of them and what it starts computes
     with one thread: their pools of threads would wait for each other, a third of the whole time.
+    A process without tests takes over those that another one has not begun.
     """
+    if getattr(config.option, "dist", "no") == "load":
+        config.option.dist = "worksteal"
     if "PYTEST_XDIST_WORKER" in os.environ:
         os.environ.setdefault("OMP_NUM_THREADS", "1")
         threadpool_limits(limits=1)
