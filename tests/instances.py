@@ -78,7 +78,7 @@ VARIANTS: dict[str, list[dict[str, Any]]] = {
         {"kernel": "rbf"},
         {"kernel": "rbf", "length_scale": 2.0, "n_components": 101, "cache_size": 0.0},
         {"kernel": "polynomial", "degree": 2, "n_components": 64},
-        {"kernel": "rbf", "delta": 0.0, "n_components": 64},
+        {"kernel": "rbf", "delta": 0.0, "n_components": 46},
         {"kernel": "additive", "delta": 0.0},
         {"kernel": "rbf", "margin": 0.2, "n_components": 64},
         {"kernel": "rbf", "margin": "select", "n_components": 64},

@@ -25,6 +25,7 @@ from dp_halfspace import (
     PrivateSearchCV,
     _silence,
 )
+from dp_halfspace._repeated_fits import fits_not_counted
 from dp_halfspace.model_selection import _search_runs as candidates
 from dp_halfspace.privacy.random_stopping import RunCountDistribution
 from tests.conftest import separated
@@ -215,11 +216,16 @@ def test_searches_in_threads_leave_the_filters_as_they_were(selection):
     """Otherwise a later warning, such as the one of a seed, would be lost."""
     model = search(MODEL, selection=selection, grid={"alpha": [0.1, 1.0]})
     model.plan(X, Y)
+
+    def uncounted(_):
+        with fits_not_counted():
+            clone(model).fit(X, Y)
+
     with warnings.catch_warnings():
         warnings.simplefilter("always")
         filters = list(warnings.filters)
         with ThreadPool(4) as pool:
-            pool.map(lambda _: clone(model).fit(X, Y), range(6))
+            pool.map(uncounted, range(6))
         assert warnings.filters == filters
 
 
