@@ -2,7 +2,6 @@
 
 import sys
 import warnings
-from types import FrameType
 
 
 class BudgetError(ValueError):
@@ -41,11 +40,6 @@ def install_hint(extra: str) -> str:
     return f'install the extra `{extra}` from the checkout: pip install ".[{extra}]"'
 
 
-def _is_of(frame: FrameType, packages: tuple[str, ...]) -> bool:
-    """Return whether code of a package runs; file names tell nothing in a frozen program."""
-    return str(frame.f_globals.get("__name__")).partition(".")[0] in packages
-
-
 def warn_caller(
     message: str,
     category: type[PrivacyWarning] = PrivacyWarning,
@@ -58,6 +52,7 @@ def warn_caller(
     """
     packages = (__name__.partition(".")[0], *beyond)
     frame, level = sys._getframe(), 1
-    while frame.f_back is not None and _is_of(frame, packages):
+    # File names tell nothing in a frozen program.
+    while frame.f_back and str(frame.f_globals.get("__name__")).partition(".")[0] in packages:
         frame, level = frame.f_back, level + 1
     warnings.warn(message, category, stacklevel=level)

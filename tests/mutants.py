@@ -2918,9 +2918,9 @@ MUTANTS = [
             "test_released_scales_take_the_place_of_stated_ones",
         ),
         (
-            "Features.columns",
-            "numbers[:, self.indicated]",
-            "numbers[:, self.estimated]",
+            "columns_in_scales",
+            "numbers[:, indicated]",
+            "numbers[:, :0]",
             "test_a_missing_number_is_at_the_centre_of_its_column_and_has_an_indicator",
         ),
     ),

@@ -155,16 +155,23 @@ class Features:
         return out
 
     def columns(self, rows: Any, clip: float = CLIP) -> FloatArray:
-        """Return numbers in their scales, indicators of missing numbers, and the other columns.
-
-        Numbers in their scales are clipped at `clip`.
-        """
+        """Return the columns that are mapped; see `columns_in_scales`."""
         if self.scales is None:
             return rows if sparse.issparse(rows) else np.asarray(rows, dtype=np.float64)
-        written = np.asarray(written_out(rows), dtype=np.float64)
-        numbers, others = np.split(written, [len(self.scales.center)], axis=1)
-        missing = np.isnan(numbers[:, self.indicated])
-        return np.hstack([in_column_scales(numbers, self.scales, clip), missing, others])
+        return columns_in_scales(rows, self.scales, self.indicated, clip)
+
+
+def columns_in_scales(
+    rows: Any, scales: ColumnScales, indicated: NDArray[np.intp], clip: float
+) -> FloatArray:
+    """Return numbers in their scales, indicators of missing numbers, and the other columns.
+
+    The `indicated` numbers have indicators. Numbers in their scales are clipped at `clip`.
+    """
+    written = np.asarray(written_out(rows), dtype=np.float64)
+    numbers, others = np.split(written, [len(scales.center)], axis=1)
+    missing = np.isnan(numbers[:, indicated])
+    return np.hstack([in_column_scales(numbers, scales, clip), missing, others])
 
 
 def estimated_numbers(data: Any, columns: NDArray[np.intp]) -> Any:

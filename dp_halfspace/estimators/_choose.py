@@ -59,14 +59,9 @@ def _centred_objective(problem: Problem, budget: Budget) -> CentredFit:
     linear_map = problem.draw_map(COMPONENTS if is_wide else None)
     read = RowsRead(problem.facts, problem.intercept or 0.0, linear_map)
     plan = plan_centred_objective(read, LOGISTIC, budget)
-    n_components = None if linear_map is None else linear_map.n_components
-    parameters = {
-        "solver": "objective_perturbation",
-        "margins": [None],
-        "n_components": [n_components],
-    }
-    names = ("margin_", "projection_")
-    return replace(plan, attributes=names, public={**plan.public, **parameters})
+    public = {**plan.public, "solver": "objective_perturbation", "margins": [None]}
+    public["n_components"] = [None if linear_map is None else linear_map.n_components]
+    return replace(plan, attributes=("margin_", "projection_"), public=public)
 
 
 def plan_objective_of_rows(
@@ -76,19 +71,18 @@ def plan_objective_of_rows(
 
     A known margin determines the regulariser.
     """
-    epsilon, delta = budget.epsilon, budget.delta
     linear_map = problem.draw_map(None)
     sizes = problem.sizes(linear_map)
     n_classes, size = problem.facts.n_classes, sizes["n_columns"]
     # Weights of classes are relative to the largest one.
     risk = empirical_risk(LOGISTIC, n_classes=n_classes, row_norm=1.0, **sizes)
     if margin is None:
-        ridge = perturbed_row_ridge(risk, epsilon, delta)
+        ridge = perturbed_row_ridge(risk, budget.epsilon, budget.delta)
     else:
         # This balances ridge R^2 / 2 with noise^2 / (2 ridge) for a separator of norm 1 / margin.
-        mu = epsilon / math.sqrt(size + 1) if budget.is_pure else budget.mu
+        mu = budget.epsilon / math.sqrt(size + 1) if budget.is_pure else budget.mu
         ridge = 2.0 * math.sqrt(size) / mu * margin / problem.facts.n_privacy_units
-    plan = plan_objective(risk, ridge, epsilon, delta)
+    plan = plan_objective(risk, ridge, budget.epsilon, budget.delta)
     constant = problem.constant(_CONSTANT)
     return LinearTraining(
         problem, "objective_perturbation", plan, margin, 1.0, constant, linear_map

@@ -22,7 +22,7 @@ from dp_halfspace.data.encoding import CodedRows, Encoding
 from dp_halfspace.data.frame import Frame, read_frame
 from dp_halfspace.data.schema import label_set, read_schema, resolved_columns, unstated_kinds
 from dp_halfspace.data.validation import TrainingData, is_chunked
-from dp_halfspace.engine.features import Features, joint_features, scales_pay
+from dp_halfspace.engine.features import Features, columns_in_scales, joint_features, scales_pay
 from dp_halfspace.engine.linear import plan_features
 from dp_halfspace.engine.moment import WIDEST
 from dp_halfspace.engine.plan import FitPlan, Fitted, PublicFacts
@@ -453,12 +453,8 @@ class PrivateTableClassifier(PrivateClassifier):
 
     def _in_scales(self, rows: CodedRows) -> NDArray[np.float64]:
         """Return encoded rows in the column scales of the model inside."""
-        none, indicated = np.arange(0), self.encoding_.indicated
-        columns = Features(
-            AdditiveMap(1, 1), 1.0, self.column_scales_, none, indicated, math.inf, 0
-        )
         clip = math.inf if self._is_selected else CLIP
-        return columns.columns(rows.dense(np.float64), clip)
+        return columns_in_scales(rows, self.column_scales_, self.encoding_.indicated, clip)
 
     def _scores(self, rows: CodedRows) -> NDArray[np.float64]:
         return self._odds_of(self.model_.decision_function(self._in_scales(rows)))
