@@ -205,7 +205,7 @@ def gdp_delta(mu: float, epsilon: ArrayLike) -> Any:
     References
     ----------
     .. [1] J. Dong, A. Roth, W. Su. Gaussian differential privacy. JRSS-B 2022, Cor. 2.13.
-    .. [2] B. Balle, Y.-Y. Wang. Improving the Gaussian mechanism for differential
+    .. [2] B. Balle, Y.-X. Wang. Improving the Gaussian mechanism for differential
        privacy. ICML 2018, Theorem 8.
 
     Examples
