@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from benchmarks import auc, cells, paper_auc, problems, published_auc
+from benchmarks import auc, cells, paper_auc, problems, published_auc, tables
 from benchmarks.loaders import Benchmark
 from dp_halfspace.optim.losses import LOGISTIC, SQUARED
 from tests.conftest import separated
@@ -137,3 +137,31 @@ def test_minimisers_meet_the_first_order_condition():
     signed = x * np.where(data.positive, 1.0, -1.0)[:, None]
     slope = -1 / (1 + np.exp(signed @ w))
     assert np.linalg.norm(signed.T @ slope + RIDGE * w + linear) < 1e-7
+
+
+@pytest.mark.slow
+def test_paper_runs_draws_and_tables(tiny_set, tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(paper_auc, "SETS", ("tiny",))
+    monkeypatch.setattr(paper_auc, "FOLDS", 2)
+    out = tmp_path / "paper.json"
+    what = ["--fits", "2", "--out", str(out), "--pictures", str(tmp_path), "--factors", "1", "8"]
+    paper_auc.main([*what, "--epsilons", "0.05", "0.5"])
+    results = json.loads(out.read_text())
+    ours = {"auc", "auc_pure"}
+    assert set(results["cells"]["tiny"]) == ours
+    assert set(results["printed"]["tiny"]) == set(published_auc.PUBLISHED) - ours
+    for key, row in results["printed"]["tiny"].items():
+        chosen = results["chosen"]["tiny"][key]
+        assert len(chosen["validation"]) == 5
+        assert {cell["setting"] for cell in row.values()} == {chosen["setting"]}
+    assert results["printed"]["tiny"]["output"]["0.05"]["draws"] == 2
+    before = out.read_text()
+    paper_auc.main([*what, "--epsilons", "0.05", "0.5", "--factors"])  # what is there stays
+    assert json.loads(out.read_text()) == json.loads(before)
+    assert results["shapes"]["tiny"]["rows"] == "200 of 300"
+    assert len(results["less_noise"]) == 2
+    for title in paper_auc.FIGURES:
+        assert (tmp_path / f"{title}.svg").stat().st_size > 1000
+    printed = capsys.readouterr().out
+    assert "Algorithm 1, squares, pure" in printed
+    assert "noise / 8" in tables.less_noise_table(results)

@@ -13,12 +13,14 @@ from scipy import sparse
 from benchmarks import (
     cells,
     descent,
+    dimension,
     linear,
     multiclass,
     pictures,
     problems,
     published_margin,
     removed_points,
+    speed,
     tables,
 )
 from benchmarks.loaders import Benchmark
@@ -269,3 +271,32 @@ def test_hinge_sums_move_by_the_stated_sensitivity():
         bound = plan.sensitivity(margin)
         assert 0.999 * bound < worst <= bound * (1 + 1e-12)
         assert bound == pytest.approx(12 / margin)
+
+
+@pytest.mark.slow
+def test_speed_measures_time_and_memory():
+    found = speed.measure(tiny(2), pairs=2)
+    low, middle, high = found["methods"]["output_perturbation"]["ratio_quartiles"]
+    assert 0 < low <= middle <= high
+    assert found["methods"]["adaptive_margin"]["megabytes"] > 0
+    assert 0 < found["methods"]["adaptive_margin"]["noise_share"] < 1
+    results = {"speed": {"tiny": found}, "import": {"quartiles": [1, 2, 3]}, "limits": speed.LIMITS}
+    table = tables.speed_table(results)
+    assert "output_perturbation" in table
+    assert "Import: 2 [1, 3] ms." in table
+
+
+@pytest.mark.slow
+def test_dimension_runs_what_is_new_and_draws(tmp_path, monkeypatch):
+    monkeypatch.setattr(dimension, "N_TRAIN", 300)
+    monkeypatch.setattr(dimension, "N_TEST", 50)
+    out, picture = tmp_path / "d.json", tmp_path / "images" / "d.svg"
+    what = ["--fits", "2", "--out", str(out), "--picture", str(picture), "--only", "dp_sgd"]
+    dimension.main([*what, "--dimensions", "5"])
+    first = json.loads(out.read_text())["cells"]["dp_sgd"]
+    dimension.main([*what, "--dimensions", "5", "9", "100000"])
+    second = json.loads(out.read_text())["cells"]["dp_sgd"]
+    assert set(second) == {"5", "9"}
+    assert second["5"] == first["5"]
+    assert picture.read_text().startswith("<?xml")
+    assert "d = 9" in tables.dimension_table({"cells": {"dp_sgd": second}})

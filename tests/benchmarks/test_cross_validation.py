@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import RepeatedStratifiedKFold
 
 from benchmarks import cross_validation
 from dp_halfspace import AdaptiveMarginClassifier, PrivateTableClassifier
@@ -101,3 +102,20 @@ def test_a_file_is_read_compared_and_drawn(table, tmp_path, capsys):
 def test_tables_of_scikit_learn():
     X, y = cross_validation.table_of("iris", None)
     assert (X.shape, len(y)) == ((150, 4), 150)
+
+
+@pytest.mark.slow
+def test_folds_are_the_same_for_all_and_fits_are_counted(table):
+    X, y = table
+    private, other = (
+        cross_validation.evaluated(cross_validation.estimator_of(text), X, y, **HOW)
+        for text in (FAST, "LogisticRegression")
+    )
+    assert len(private["scores"]) == len(other["scores"]) == 6
+    assert min(other["scores"]) > 0.9
+    assert other["released"] is None
+    folds = RepeatedStratifiedKFold(n_splits=3, n_repeats=2, random_state=0)
+    (train, _), *_ = folds.split(X, y)
+    alone = AdaptiveMarginClassifier(epsilon=2, data_norm=1, classes=[-1, 1])
+    events = alone.fit(X[["a", "b", "c"]].to_numpy()[train], y[train]).privacy_.events
+    assert private["released"] == [*events] * 6

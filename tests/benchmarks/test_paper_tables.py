@@ -3,6 +3,7 @@
 import pytest
 
 from benchmarks import paper_tables
+from benchmarks.cells import read
 
 
 @pytest.fixture(scope="module")
@@ -46,3 +47,20 @@ def test_a_mean_above_its_bound_is_marked():
     above = paper_tables.table([row | {"measured": 2.5e-5}])
     assert "2.5e-05 ± 1e-06 *" in above
     assert above.endswith("in standard errors: Corollary 3.2: 1.0")
+
+
+@pytest.mark.slow
+def test_quick_mode_writes_nothing_and_prints_the_lines(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(paper_tables, "LINES", paper_tables.LINES[-2:])
+    monkeypatch.setattr(paper_tables, "SAMPLES", 2)
+    out = tmp_path / "tables.json"
+    paper_tables.main(["--quick", "--out", str(out)])
+    assert "Corollary 3.2" in capsys.readouterr().out
+    assert not out.exists()
+    picture = tmp_path / "tables.svg"
+    paper_tables.main(["--out", str(out), "--picture", str(picture)])
+    first = picture.read_text()
+    paper_tables.main(["--draw", "--out", str(out), "--picture", str(picture)])
+    assert picture.read_text() == first
+    assert "Corollary 3.2" in first
+    assert [row["reference"] for row in read(out)["lines"]] == ["ZZMW17", "Corollary 3.2"]

@@ -42,3 +42,17 @@ def test_hard_distributions_have_the_margin_and_the_share(share):
     assert np.linalg.norm(weights) == pytest.approx(1.0)
     assert (labels * (rows @ weights)).min() >= 0.05 * (1 - 1e-12)
     assert np.mean(rows[:, -1] == 0.0) == pytest.approx(share, abs=0.03)
+
+
+@pytest.mark.slow
+def test_lower_bound_runs_and_draws(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(lower_bound, "PROBLEMS", {"tiny": (3, 0.05)})
+    monkeypatch.setattr(lower_bound, "FRESH", 100)
+    out, picture = tmp_path / "lower_bound.json", tmp_path / "lower_bound.svg"
+    lower_bound.main(
+        ["--sizes", "30", "60", "--fits", "2", "--out", str(out), "--picture", str(picture)]
+    )
+    found = json.loads(out.read_text())["cells"]["tiny"]
+    assert all(low <= high for low, high in zip(found["lower"], found["upper"], strict=True))
+    assert "<svg" in picture.read_text()
+    assert "one fit in ten" in capsys.readouterr().out

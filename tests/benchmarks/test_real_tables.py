@@ -13,6 +13,7 @@ from benchmarks import __main__ as everything
 from benchmarks import (
     catalogue,
     cells,
+    checkouts,
     features,
     library_worker,
     rare,
@@ -201,3 +202,16 @@ def test_the_way_to_boosting_is_measured_on_all_columns_of_a_table(tmp_path, mon
     shown = capsys.readouterr().out
     assert shown.startswith("| made | 0.")
     assert "ratio of the means" in shown
+
+
+@pytest.mark.slow
+def test_a_fit_of_a_checkout_is_the_same_again(tmp_path):
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((400, 3))
+    y = np.where(X[:, 0] > 0, "a", "b")
+    np.savez(tmp_path / "split.npz", X=X, y=y, Z=X, t=y)
+    process = checkouts.start(cells.RESULTS.parents[1])
+    found = [checkouts.ask(process, str(tmp_path / "split.npz"), 3.0, 1)[:2] for _ in range(2)]
+    process.communicate()
+    assert found[0] == found[1]
+    assert found[0][0] > 0.7

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from types import SimpleNamespace
 
 import numpy as np
@@ -56,3 +57,19 @@ def test_stored_results_show_what_the_page_says():
     adult = cells.read(cells.RESULTS / "robust.json")["cells"]["adult, Euclidean"]["1"]
     assert adult["against"]["mean"][-1] > adult["without"]["mean"][-1] + 0.02
     tables.sections()
+
+
+@pytest.mark.slow
+def test_both_run_print_and_draw(tiny, tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(tilt, "SETS", {"tiny": "class"})
+    monkeypatch.setattr(tilt, "TILTS", (0.0, 0.5))
+    monkeypatch.setattr(robust, "CASES", {"tiny, each": ("tiny", "inf", (0.0, 0.1))})
+    for script in (tilt, robust):
+        monkeypatch.setattr(script, "EPSILONS", (math.inf, 2.0))
+        out, picture = tmp_path / f"{script.__name__}.json", tmp_path / f"{script.__name__}.svg"
+        script.main(["--fits", "2", "--out", str(out), "--picture", str(picture)])
+        assert picture.read_text().startswith("<?xml")
+        assert set(cells.read(out)["cells"].popitem()[1]) == {"inf", "2"}
+    printed = capsys.readouterr().out
+    assert "| loss of the worst group / accuracy | tilt 0 " in printed
+    assert "| epsilon 2, trained against " in printed
