@@ -660,7 +660,7 @@ MUTANTS = [
             "may_print_or_warn",
             "np.ma.MaskedArray | complex | np.complexfloating",
             "complex",
-            "test_an_odd_cell_changes_nothing_of_other_cells_and_warns_of_nothing",
+            "test_a_refused_cell_shows_nothing_but_its_column",
         ),
         (
             "may_print_or_warn",
@@ -2552,7 +2552,7 @@ MUTANTS = [
             "with_nan",
             'order="K" if isinstance(X, np.ndarray) else "C"',
             'order="C"',
-            "test_an_odd_cell_changes_nothing_of_other_cells_and_warns_of_nothing",
+            "test_objects_keep_their_memory_order",
         ),
         (
             "with_nan",
