@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from sklearn.base import BaseEstimator
 
-from dp_halfspace._outer_calls import OF_PAIRS, callers
+from dp_halfspace._outer_calls import OF_PAIRS
 from dp_halfspace._params import EPSILON_RANGE, fit_context, storable
 from dp_halfspace._pipelines import findings_of_pipeline
 from dp_halfspace._repeated_fits import warn_of_repeated_fits
@@ -203,7 +203,8 @@ def warn_of_calls_around(record: PrivacyRecord) -> None:
     if not calls:
         return
     n_classes = len(dict(record.public).get("classes", ()))
-    if n_classes > 2 and any(caller.name in OF_PAIRS for caller in callers(calls)):
+    # In a worker, the function that fits one pair is all that runs of them.
+    if n_classes > 2 and any(place.startswith("sklearn.multiclass.") for place, _ in calls):
         raise ValueError(
             f"classes states {n_classes} labels, and {', '.join(OF_PAIRS)} replace them by two "
             "others in each of their fits: state classes=[0, 1] (of OutputCodeClassifier [-1, 1]), "
