@@ -203,7 +203,7 @@ def warn_of_calls_around(record: PrivacyRecord) -> None:
     if not calls:
         return
     n_classes = len(dict(record.public).get("classes", ()))
-    # In a worker, the function that fits one pair is all that runs of them.
+    # A worker runs only the function of their module that fits one pair.
     if n_classes > 2 and any(place.startswith("sklearn.multiclass.") for place, _ in calls):
         raise ValueError(
             f"classes states {n_classes} labels, and {', '.join(OF_PAIRS)} replace them by two "
