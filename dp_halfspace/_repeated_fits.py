@@ -165,7 +165,7 @@ def _columns_of(X: Any) -> Hashable:
     """Return the names of the columns of a table, or their number; no cell is read."""
     # An attribute of a frame may also be its column of this name, with all of its cells.
     for name in ("column_names", "columns"):
-        if hasattr(type(X), name):
+        if hasattr(type(X), name) and not callable(getattr(X, name)):
             return tuple(map(str, getattr(X, name)))
     shape: Any = getattr(X, "shape", ())
     if len(shape) == 2:

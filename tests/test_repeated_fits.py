@@ -421,3 +421,13 @@ def test_threads_count_for_one_process():
             thread.join()
     (fits,) = _repeated_fits._TABLES_SEEN.values()
     assert fits.n_fits == 4
+
+
+def test_a_method_is_not_taken_for_names():
+    """The array of another library may have one of this name."""
+
+    class Columns(np.ndarray):
+        def columns(self):
+            raise AssertionError
+
+    assert _repeated_fits._columns_of(np.ones((4, 2)).view(Columns)) == 2
