@@ -313,7 +313,7 @@ def test_low_bits_tell_zero_from_one_with_certainty_under_naive_noise(monkeypatc
     noise = kind(1.0, 1.0)
 
     def told(value):
-        draws = [noise.perturb(np.full(1, value), OS_RANDOMNESS) for _ in range(500)]
+        draws = [noise.perturb(np.full(1, value), OS_RANDOMNESS) for _ in range(1000)]
         return int(betrays_zero(np.concatenate(draws)).sum())
 
     assert told(0.0) == told(1.0) == 0
