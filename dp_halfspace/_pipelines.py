@@ -92,15 +92,15 @@ class PipelineFinding:
     instead: str
 
 
-_SEVERAL = "one classifier of dp_halfspace with the whole budget"
+SEVERAL = "one classifier of dp_halfspace with the whole budget"
 # Models of scikit-learn whose result is an exact function of the records, and what to use instead.
 NOT_PRIVATE = {
     **dict.fromkeys(("GridSearchCV", "RandomizedSearchCV"), "PrivateSearchCV"),
     **dict.fromkeys(("HalvingGridSearchCV", "HalvingRandomSearchCV"), "PrivateSearchCV"),
     "CalibratedClassifierCV": "PrivateTableClassifier, which has probabilities",
     "TunedThresholdClassifierCV": "PrivateThresholdClassifier",
-    **dict.fromkeys(("StackingClassifier", "AdaBoostClassifier"), _SEVERAL),
-    **dict.fromkeys(("SelfTrainingClassifier", "RFECV", "SequentialFeatureSelector"), _SEVERAL),
+    **dict.fromkeys(("StackingClassifier", "AdaBoostClassifier"), SEVERAL),
+    **dict.fromkeys(("SelfTrainingClassifier", "RFECV", "SequentialFeatureSelector"), SEVERAL),
 }
 _READS = "the records, as far as is known"
 _UNKNOWN = "not known"

@@ -17,7 +17,7 @@ from threading import Lock
 from typing import Any, cast
 
 from dp_halfspace._outer_calls import FUNCTIONS, Caller, callers
-from dp_halfspace._pipelines import NOT_PRIVATE
+from dp_halfspace._pipelines import NOT_PRIVATE, SEVERAL
 from dp_halfspace._sklearn_compat import calls_of_sklearn
 from dp_halfspace.exceptions import RepeatedFitWarning, warn_caller
 from dp_halfspace.privacy import accounting
@@ -27,6 +27,12 @@ from dp_halfspace.privacy.record import PrivacyRecord, rounded_text
 _SHARE_A_LEDGER = (
     'Give all fits one ledger, such as ledger=PrivacyLedger("fits.db", epsilon=5, delta=1e-5), '
     "which adds up their budgets and refuses a fit beyond its cap"
+)
+# Said of bagging, which gives a seed to every member, whatever the seed of the estimator is.
+_SEEDS = (
+    "BaggingClassifier gives each fit a seed, which its model keeps, so that anyone can subtract "
+    "the noise, and unless bootstrap=False some records are in a fit several times, which protects "
+    f"them less: instead use {SEVERAL}"
 )
 _IGNORE = "For public or simulated data, ignore the category dp_halfspace.RepeatedFitWarning"
 # Libraries whose code calls a fit in place of the user.
@@ -81,6 +87,8 @@ def _warn_of_calls(kind: type, record: PrivacyRecord, *, has_ledger: bool) -> bo
             f"{caller.name} uses exact results on the records, so that its result is not private: "
             f"instead use {instead}"
         )
+    if not said and any(each.name == "BaggingClassifier" for each in around):
+        sentences.append(_SEEDS)
     if sentences:
         warn_caller(". ".join([*sentences, _IGNORE]), RepeatedFitWarning, beyond=_LIBRARIES)
     said.add(kind)

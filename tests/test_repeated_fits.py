@@ -215,12 +215,29 @@ def test_steps_that_spend_are_said_beside_the_model():
     assert texts_of(lambda: make_pipeline(PrivateScaler(), OURS).fit(X[:99], Y[:99])) == []
 
 
+@pytest.mark.parametrize("n_estimators", [1, 2])
+def test_seeds_and_copies_of_records_in_bagging_are_said(n_estimators):
+    """Each member has a seed that the estimator does not state, and that a pickle shows."""
+    bagging = ensemble.BaggingClassifier(OURS, n_estimators=n_estimators)
+    (text,) = texts_of(lambda: bagging.fit(X[:120], Y[:120]))
+    assert "gives each fit a seed, which its model keeps" in text
+    assert "unless bootstrap=False some records are in a fit several times" in text
+    assert ("2 fits" in text) is (n_estimators == 2)
+    first, seed = bagging.estimators_[0], bagging.estimators_[0].random_state
+    assert first.privacy_.noise == "seeded"
+    rows, again = bagging.estimators_samples_[0], OURS.__sklearn_clone__()
+    said_of(lambda: again.set_params(random_state=seed).fit(X[rows], Y[rows]))
+    assert (again.coef_ == first.coef_).all()
+    inside = model.GridSearchCV(ensemble.BaggingClassifier(OURS, n_estimators=1), {}, cv=2)
+    (text,) = texts_of(lambda: inside.fit(X[:120], Y[:120]))
+    assert "gives each fit a seed" in text
+
+
 def test_calls_that_fit_once_are_not_said():
     calls = (
         lambda: make_pipeline(OURS).fit(X, Y),
         lambda: model.FixedThresholdClassifier(OURS).fit(X[:150], Y[:150]),
         lambda: selection.SelectFromModel(OURS).fit(X[:130], Y[:130]),
-        lambda: ensemble.BaggingClassifier(OURS, n_estimators=1).fit(X[:120], Y[:120]),
     )
     for call in calls:
         assert texts_of(call) == []
