@@ -101,6 +101,8 @@ NOT_PRIVATE = {
     "TunedThresholdClassifierCV": "PrivateThresholdClassifier",
     **dict.fromkeys(("StackingClassifier", "AdaBoostClassifier"), SEVERAL),
     **dict.fromkeys(("SelfTrainingClassifier", "RFECV", "SequentialFeatureSelector"), SEVERAL),
+    # The number of records of each two labels is that of a fit.
+    "OneVsOneClassifier": SEVERAL,
 }
 _READS = "the records, as far as is known"
 _UNKNOWN = "not known"

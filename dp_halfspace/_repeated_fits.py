@@ -28,12 +28,17 @@ _SHARE_A_LEDGER = (
     'Give all fits one ledger, such as ledger=PrivacyLedger("fits.db", epsilon=5, delta=1e-5), '
     "which adds up their budgets and refuses a fit beyond its cap"
 )
-# Said of bagging, which gives a seed to every member, whatever the seed of the estimator is.
-_SEEDS = (
-    "BaggingClassifier gives each fit a seed, which its model keeps, so that anyone can subtract "
-    "the noise, and unless bootstrap=False some records are in a fit several times, which protects "
-    f"them less: instead use {SEVERAL}"
+_LABELS = (
+    "{} takes the label set from y, whatever classes states: a single record with a rare label "
+    "changes the labels that the fits get, or their number, which no guarantee covers"
 )
+# What a call does that the fits inside it cannot see.
+_UNSEEN = {
+    **dict.fromkeys(("VotingClassifier", "OneVsRestClassifier", "OutputCodeClassifier"), _LABELS),
+    "BaggingClassifier": f"{_LABELS}. It gives each fit a seed, which its model keeps, so that "
+    "anyone can subtract the noise, and unless bootstrap=False some records are in a fit several "
+    f"times, which protects them less: instead use {SEVERAL}",
+}
 _IGNORE = "For public or simulated data, ignore the category dp_halfspace.RepeatedFitWarning"
 # Libraries whose code calls a fit in place of the user.
 _LIBRARIES = ("sklearn", "imblearn", "joblib")
@@ -87,8 +92,9 @@ def _warn_of_calls(kind: type, record: PrivacyRecord, *, has_ledger: bool) -> bo
             f"{caller.name} uses exact results on the records, so that its result is not private: "
             f"instead use {instead}"
         )
-    if not said and any(each.name == "BaggingClassifier" for each in around):
-        sentences.append(_SEEDS)
+    if not said:
+        unseen = {each.name: _UNSEEN[each.name] for each in around if each.name in _UNSEEN}
+        sentences += [text.format(name) for name, text in unseen.items()]
     if sentences:
         warn_caller(". ".join([*sentences, _IGNORE]), RepeatedFitWarning, beyond=_LIBRARIES)
     said.add(kind)

@@ -18,7 +18,7 @@ from sklearn.calibration import CalibratedClassifierCV
 from sklearn.compose import ColumnTransformer
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
-from sklearn.multiclass import OneVsOneClassifier, OneVsRestClassifier
+from sklearn.multiclass import OneVsOneClassifier, OneVsRestClassifier, OutputCodeClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.semi_supervised import SelfTrainingClassifier
 
@@ -145,7 +145,7 @@ CALLS = {
 # Those whose number of fits follows from their parameters.
 KNOWN = ("GridSearchCV", "cross_val_score", "cross_validate", "cross_val_predict", "Bagging")
 # Those that only fit several times, within what their fits spend.
-WITHIN = ("Bagging", "Voting", "OneVs", "MultiOutput", "ClassifierChain", "RFE ")
+WITHIN = ("Bagging", "Voting", "OneVsRest", "MultiOutput", "ClassifierChain", "RFE ")
 
 
 def uncovered_by(call):
@@ -192,7 +192,7 @@ def test_what_a_ledger_covers_is_not_said():
         ledger = PrivacyLedger(epsilon=1e3, delta=1e-2)
         return texts_of(lambda: make(OURS.__sklearn_clone__().set_params(ledger=ledger)).fit(X, Y))
 
-    assert with_ledger(lambda ours: ensemble.VotingClassifier([("a", ours), ("b", ours)])) == []
+    assert with_ledger(selection.RFE) == []
     for make in (
         lambda ours: model.GridSearchCV(ours, GRID, cv=FOLDS),
         lambda ours: CalibratedClassifierCV(ours, cv=FOLDS),
@@ -213,6 +213,44 @@ def test_steps_that_spend_are_said_beside_the_model():
     assert "5 fits of PrivateScaler, each with epsilon=1 " in first
     assert "5 fits of OutputPerturbationClassifier, each with epsilon=3 " in second
     assert texts_of(lambda: make_pipeline(PrivateScaler(), OURS).fit(X[:99], Y[:99])) == []
+
+
+@pytest.mark.parametrize(
+    ("wrapper", "classes"),
+    [
+        (lambda ours: ensemble.VotingClassifier([("a", ours)]), [0, 1, 2]),
+        (lambda ours: ensemble.BaggingClassifier(ours, random_state=0), [0, 1, 2]),
+        (OneVsRestClassifier, [0, 1]),
+        (lambda ours: OutputCodeClassifier(ours, code_size=9, random_state=0), [-1, 1]),
+    ],
+)
+def test_the_label_set_that_a_call_around_takes_from_the_records_is_said(wrapper, classes):
+    """A label of one record moves those of all others that are behind it, or adds a fit."""
+    given, found, labels = [], [], 2 * Y
+
+    class Watched(OutputPerturbationClassifier):
+        def fit(self, rows, labels):
+            given.append(labels[1:].tolist())
+            return super().fit(rows, labels)
+
+    ours = Watched(**{**OURS.get_params(), "classes": classes})
+    for odd in (0, 1):
+        labels[0] = odd
+        (text,) = texts_of(lambda: wrapper(ours).fit(X, labels))
+        assert "takes the label set from y, whatever classes states" in text
+        found.append(given.copy())
+        given.clear()
+    assert found[0] != found[1]
+
+
+def test_pairs_of_labels_count_the_records_of_each():
+    """Whose number is private, and is that of every fit."""
+    labels = np.r_[np.zeros(7, int), np.ones(91, int), np.full(102, 2)]
+    pairs = OneVsOneClassifier(OURS)
+    (text,) = texts_of(lambda: pairs.fit(X, labels))
+    assert "so that its result is not private" in text
+    sizes = [dict(each.privacy_.public)["n_samples"] for each in pairs.estimators_]
+    assert sizes == [7 + 91, 7 + 102, 91 + 102]
 
 
 @pytest.mark.parametrize("n_estimators", [1, 2])
