@@ -151,7 +151,7 @@ def check_pipeline(estimator: Any, cv: Any = None) -> tuple[PipelineFinding, ...
     ...     print(finding.step, "reads", finding.reads)
     standardscaler (StandardScaler) reads the records, as far as is known
     """
-    outer = () if cv is None else _check_splits("cv", cv)
+    outer = () if cv is None else check_splits("cv", cv)
     return (*_walk("", estimator), *outer)
 
 
@@ -182,7 +182,7 @@ def _walk(path: str, step: Any) -> Iterator[PipelineFinding]:
         instead = f"{name} with {words}" if words else NOT_PRIVATE.get(name, _INSTEAD)
         yield PipelineFinding(shown, _READS, instead)
         if name.endswith("SearchCV"):
-            yield from _check_splits(f"{path}__cv" if path else "cv", step.cv)
+            yield from check_splits(f"{path}__cv" if path else "cv", step.cv)
     if library and name == "ColumnTransformer":
         yield from _check_columns(path, step)
     if name != "FrozenEstimator" or not library:
@@ -227,7 +227,7 @@ def _check_parameters(shown: str, step: Any) -> Iterator[PipelineFinding]:
         yield PipelineFinding(shown, "the labels that occur", "classes=[...] stated")
 
 
-def _check_splits(shown: str, cv: Any) -> Iterator[PipelineFinding]:
+def check_splits(shown: str, cv: Any) -> Iterator[PipelineFinding]:
     """Check which information a cross-validation uses to assign records to folds.
 
     Folds of groups are drawn by secret randomness, since the groups are sorted by their

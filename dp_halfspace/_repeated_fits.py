@@ -17,7 +17,7 @@ from threading import Lock
 from typing import Any, cast
 
 from dp_halfspace._outer_calls import FUNCTIONS, Caller, callers
-from dp_halfspace._pipelines import NOT_PRIVATE, SEVERAL
+from dp_halfspace._pipelines import NOT_PRIVATE, SEVERAL, check_splits
 from dp_halfspace._sklearn_compat import calls_of_sklearn
 from dp_halfspace.exceptions import RepeatedFitWarning, warn_caller
 from dp_halfspace.privacy import accounting
@@ -38,6 +38,8 @@ _UNSEEN = {
     "BaggingClassifier": f"{_LABELS}. It gives each fit a seed, which its model keeps, so that "
     "anyone can subtract the noise, and unless bootstrap=False some records are in a fit several "
     f"times, which protects them less: instead use {SEVERAL}",
+    "permutation_test_score": "{} gives records the labels of others, so that a record is in two "
+    "rows of a fit, which protects it less",
 }
 _IGNORE = "For public or simulated data, ignore the category dp_halfspace.RepeatedFitWarning"
 # Libraries whose code calls a fit in place of the user.
@@ -95,10 +97,23 @@ def _warn_of_calls(kind: type, record: PrivacyRecord, *, has_ledger: bool) -> bo
     if not said:
         unseen = {each.name: _UNSEEN[each.name] for each in around if each.name in _UNSEEN}
         sentences += [text.format(name) for name, text in unseen.items()]
+        sentences += [text for each in around for text in _what_folds_read(each)]
     if sentences:
         warn_caller(". ".join([*sentences, _IGNORE]), RepeatedFitWarning, beyond=_LIBRARIES)
     said.add(kind)
     return True
+
+
+def _what_folds_read(caller: Caller) -> Iterator[str]:
+    """Say that records may decide the folds of others, by the splitter alone."""
+    is_function = caller.name in FUNCTIONS
+    if not (is_function or caller.name.endswith("SearchCV")):
+        return
+    for finding in check_splits("cv", caller.call["cv"] if is_function else caller.call["self"].cv):
+        yield (
+            f"{caller.name} reads {finding.reads}, so that one record may move others to another "
+            f"fold, and the fits protect it less: use cv={finding.instead}"
+        )
 
 
 def _what_fits_cost(caller: Caller, kind: type, record: PrivacyRecord) -> str:

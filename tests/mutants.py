@@ -572,19 +572,19 @@ MUTANTS = [
             "test_subclasses_are_not_what_they_are_made_of",
         ),
         (
-            "_check_splits",
+            "check_splits",
             'name in _SPLITTERS and library_of(type(cv)) == "sklearn"',
             "name in _SPLITTERS",
             "test_folds_that_nobody_knows_of_are_found",
         ),
         (
-            "_check_splits",
+            "check_splits",
             'getattr(cv, "shuffle", True) and',
             "",
             "test_folds_that_nobody_knows_of_are_found",
         ),
         (
-            "_check_splits",
+            "check_splits",
             "and cv.random_state is None",
             "",
             "test_no_identifier_decides_the_folds_of_others",

@@ -203,7 +203,7 @@ def test_what_a_ledger_covers_is_not_said():
         assert "makes" not in text
     ledger = PrivacyLedger(epsilon=1e3, delta=1e-2)
     model_with_ledger = OutputPerturbationClassifier(**KNOWN_SIZES, ledger=ledger)
-    assert texts_of(lambda: model.cross_val_score(model_with_ledger, X, Y)) == []
+    assert texts_of(lambda: model.cross_val_score(model_with_ledger, X, Y, cv=FOLDS)) == []
     assert texts_of(lambda: [model_with_ledger.fit(X, Y) for _ in range(3)]) == []
 
 
@@ -241,6 +241,26 @@ def test_the_label_set_that_a_call_around_takes_from_the_records_is_said(wrapper
         found.append(given.copy())
         given.clear()
     assert found[0] != found[1]
+
+
+def test_folds_that_labels_decide_are_said_also_with_a_ledger():
+    """Another label of one record moves others to other folds, and no ledger counts that."""
+    ledger, other = PrivacyLedger(epsilon=1e3, delta=1e-2), Y.copy()
+    other[0] = 1 - Y[0]
+    folds = [[test for _, test in model.StratifiedKFold().split(X, each)] for each in (Y, other)]
+    assert any(len(np.setxor1d(*pair)) > 2 for pair in zip(*folds, strict=True))
+    ours = OURS.__sklearn_clone__().set_params(ledger=ledger)
+    said = "reads labels, groups or records, as far as is known, to make the folds"
+    for call in (
+        lambda **cv: model.cross_validate(ours, X, Y, return_estimator=True, **cv),
+        lambda **cv: model.GridSearchCV(ours, {}, **cv).fit(X, Y),
+        lambda **cv: model.permutation_test_score(ours, X, Y, n_permutations=1, **cv),
+    ):
+        (text,) = texts_of(call)
+        assert said in text
+        assert "use cv=KFold(5, shuffle=True)" in text
+        assert said not in "".join(texts_of(lambda call=call: call(cv=FOLDS)))
+    assert "a record is in two rows of a fit" in text
 
 
 def test_pairs_of_labels_count_the_records_of_each():
