@@ -6,7 +6,7 @@ Decided by parameters and public facts alone.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from dp_halfspace._pipelines import NOT_PRIVATE
@@ -33,21 +33,30 @@ class Caller(NamedTuple):
 
 def _n_fits(name: str, outer: Any, call: Mapping[str, Any]) -> int | None:
     """Return the number of fits of a call, if its parameters tell it and all have one budget."""
-    from sklearn.model_selection import ParameterGrid, check_cv  # noqa: PLC0415 (loads slowly)
+    from sklearn.model_selection import ParameterGrid  # noqa: PLC0415 (loads slowly)
 
     count = None
     try:
         if name == "BaggingClassifier":
             count = int(outer.n_estimators)
         elif name in ("cross_val_score", "cross_validate", "cross_val_predict"):
-            count = int(check_cv(call["cv"]).get_n_splits())
+            count = _n_splits(call["cv"])
         elif name == "GridSearchCV":
             grid = ParameterGrid(outer.param_grid)
             if not any(key.endswith(("epsilon", "delta")) for point in grid for key in point):
-                count = len(grid) * int(check_cv(outer.cv).get_n_splits()) + bool(outer.refit)
+                count = len(grid) * _n_splits(outer.cv) + bool(outer.refit)
     except Exception:  # noqa: BLE001 - what that library refuses, it refuses itself
         pass
     return count
+
+
+def _n_splits(cv: Any) -> int:
+    """Return the number of splits; an iterator, which the call has used up, does not tell it."""
+    from sklearn.model_selection import check_cv  # noqa: PLC0415 (loads slowly)
+
+    if isinstance(cv, Iterator):
+        raise TypeError("cv has no length")
+    return int(check_cv(cv).get_n_splits())
 
 
 def callers(calls: Sequence[tuple[str, Mapping[str, Any]]]) -> list[Caller]:
