@@ -107,9 +107,11 @@ def _warn_of_calls(kind: type, record: PrivacyRecord, *, has_ledger: bool) -> bo
 def _what_folds_read(caller: Caller) -> Iterator[str]:
     """Say that records may decide the folds of others, by the splitter alone."""
     is_function = caller.name in FUNCTIONS
-    if not (is_function or caller.name.endswith("SearchCV")):
+    cv = caller.call["cv"] if is_function else getattr(caller.call["self"], "cv", None)
+    is_chain = caller.name == "ClassifierChain" and cv is not None
+    if not (is_function or is_chain or caller.name.endswith("SearchCV")):
         return
-    for finding in check_splits("cv", caller.call["cv"] if is_function else caller.call["self"].cv):
+    for finding in check_splits("cv", cv):
         yield (
             f"{caller.name} reads {finding.reads}, so that one record may move others to another "
             f"fold, and the fits protect it less: use cv={finding.instead}"

@@ -255,6 +255,7 @@ def test_folds_that_labels_decide_are_said_also_with_a_ledger():
     for call in (
         lambda **cv: model.cross_validate(ours, X, Y, return_estimator=True, **cv),
         lambda **cv: model.GridSearchCV(ours, {}, **cv).fit(X, Y),
+        lambda cv=2: multioutput.ClassifierChain(ours, cv=cv).fit(A, OUTPUTS),
         lambda **cv: model.permutation_test_score(ours, X, Y, n_permutations=1, **cv),
     ):
         (text,) = texts_of(call)
@@ -262,6 +263,7 @@ def test_folds_that_labels_decide_are_said_also_with_a_ledger():
         assert "use cv=KFold(5, shuffle=True)" in text
         assert said not in "".join(texts_of(lambda call=call: call(cv=FOLDS)))
     assert "a record is in two rows of a fit" in text
+    assert not texts_of(lambda: multioutput.ClassifierChain(ours).fit(A, OUTPUTS))
 
 
 def test_pairs_of_labels_count_the_records_of_each():
