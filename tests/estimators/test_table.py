@@ -202,6 +202,7 @@ def test_numbers_that_are_stored_as_objects_are_named_and_no_cell_is(odd):
         "The cells of '0', '1' are stored as objects, texts or categories, so they are read" in text
     )
     assert "even if they are numbers: state schema={'0': 'number'}" in text
+    assert "A duration has to be made a number of days beforehand" in text
     assert "unknown" not in text
 
 
