@@ -187,8 +187,8 @@ def unstated_kinds(columns: Sequence[Column]) -> str:
         said.append(
             f"The cells of {_some(texts)} are stored as objects, texts or categories, so they are "
             f"read as text, even if they are numbers: state schema={{{texts[0]}: 'number'}}, or "
-            "'date', 'boolean' or a list of categories, to read each cell as such. A duration has to "
-            "be made a number of days beforehand, and a month needs a format of dates"
+            "'date', 'boolean' or a list of categories, to read each cell as such. A duration has "
+            "to be made a number of days beforehand, and a month needs a format of dates"
         )
     said.append(
         f"State every column, for example schema={{{unstated[0].name!r}: "
