@@ -18,6 +18,18 @@ def test_fits_are_counted_by_the_names_of_columns_and_no_cell(name):
     assert _columns_of(pd.DataFrame({"a": A, name: A + Y})) == ("a", name)
 
 
+@pytest.mark.parametrize("named", [True, False])
+def test_a_warning_about_names_stays_one_where_warnings_are_errors(named):
+    """Not "X is not numeric"."""
+    rows = pd.DataFrame({"a": A, "b": A + Y}), np.column_stack([A, A + Y])
+    model = AdaptiveMarginClassifier(classes=[0, 1], epsilon=5.0).fit(rows[not named], Y)
+    for X in (rows[named], rows[named].astype(object)):
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            with pytest.raises(UserWarning, match="feature names, but AdaptiveMarginClassifier"):
+                model.predict(X)
+
+
 def test_frames_of_dask_may_have_a_column_that_is_named_like_their_chunks():
     dask = pytest.importorskip("dask.dataframe")
     frame = pd.DataFrame({"a": A, "chunks": A + Y})

@@ -46,6 +46,10 @@ _OTHER_LABEL = "y contains a label that is not among the public labels in classe
 _SHAPE_MESSAGES = re.compile(
     r"Found array|Expected|X has \d+ features|Sparse|The feature names|Feature names are only"
 )
+# A warning about names of columns, which the filters of a user may turn into an error.
+_NAMES_WARNING = re.compile(
+    r"X (?:does not have valid|has) feature names, but \w+ was fitted with(?:out)? feature names"
+)
 UNREADABLE = (
     "{} could not be read. The message of its library is not shown, because it may quote a value. "
     "Convert it to an array, or to a table of pandas, polars or Arrow, first"
@@ -163,8 +167,9 @@ def is_missing(value: Any) -> bool:
 def hidden(call: Callable[[], Result], otherwise: Callable[[], Other]) -> Result | Other:
     """Return the result of foreign code for records, whose errors may quote a record.
 
-    Errors of this package show no values of records; they, those of scikit-learn about shapes and a
-    lack of memory are passed on. After any other error, the result is that of `otherwise`.
+    Errors of this package show no values of records; they, those of scikit-learn about shapes and
+    names, and a lack of memory are passed on. After another error, the result is that of
+    `otherwise`.
     """
     try:
         return call()
@@ -175,7 +180,8 @@ def hidden(call: Callable[[], Result], otherwise: Callable[[], Other]) -> Result
             and _SHAPE_MESSAGES.match(str(error))
             and not _QUOTES_DATA.search(str(error))
         )
-        if isinstance(error, MemoryError) or is_own(error) or is_about_shapes:
+        is_about_names = isinstance(error, UserWarning) and _NAMES_WARNING.fullmatch(str(error))
+        if isinstance(error, MemoryError) or is_own(error) or is_about_shapes or is_about_names:
             raise
     # An error that is raised outside the handler does not contain the original one.
     return otherwise()
