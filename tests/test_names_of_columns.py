@@ -5,9 +5,11 @@ import warnings
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.svm import LinearSVC
 
 from dp_halfspace import AdaptiveMarginClassifier
 from dp_halfspace._repeated_fits import _columns_of
+from dp_halfspace._silence import result_or
 
 RNG = np.random.default_rng(0)
 A, Y = RNG.standard_normal(300), np.arange(300) % 2
@@ -28,6 +30,17 @@ def test_a_warning_about_names_stays_one_where_warnings_are_errors(named):
             warnings.simplefilter("error")
             with pytest.raises(UserWarning, match="feature names, but AdaptiveMarginClassifier"):
                 model.predict(X)
+
+
+def test_a_name_of_several_columns_is_refused_by_itself_or_accepted():
+    """It is accepted where scikit-learn, before version 1.9, accepts it."""
+    rows = pd.DataFrame(np.column_stack([A, A + Y, A]), columns=["a", "b", "a"])
+    model = AdaptiveMarginClassifier(classes=[0, 1], epsilon=5.0)
+    if result_or(None, lambda: LinearSVC().fit(rows, Y)) is None:
+        with pytest.raises(ValueError, match=r"^X has several columns 'a': column names must be"):
+            model.fit(rows, Y)
+    else:
+        assert len(model.fit(rows, Y).predict(rows)) == len(rows)
 
 
 def test_frames_of_dask_may_have_a_column_that_is_named_like_their_chunks():

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 import re
 import sys
+from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import partial
@@ -438,12 +439,21 @@ def _not_numeric_error(X: Any) -> ValueError | TypeError:
         return ValueError("Complex data not supported: X must hold real numbers")
     names, reasons = _names_of(X), [_conversion_error(column) for column in _columns_of(X)]
     bad = [j for j, reason in enumerate(reasons) if reason]
+    twice = repeated_name(() if names is None else names)
+    if twice is not None and not bad:
+        return ValueError(twice)
     where = f"X is not numeric in {_name_columns(names, bad) if bad else 'some column'}"
     if TypeError in reasons:
         return TypeError(
             f"{where}: every argument must be a string that spells a number, or a number"
         )
     return ValueError(f"{where}: encode text and categories as numbers first, {_RULE}")
+
+
+def repeated_name(names: Iterable[Any]) -> str | None:
+    """Return why names of columns cannot tell them apart, or None if they can."""
+    twice = sorted(name for name, count in Counter(map(str, names)).items() if count > 1)
+    return f"X has several columns {twice[0]!r}: column names must be unique" if twice else None
 
 
 def _columns_of(X: Any) -> list[NDArray[Any] | None]:
