@@ -8,6 +8,7 @@ import os
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
@@ -112,7 +113,8 @@ def read_schema(schema: Any) -> tuple[dict[str, Any], Any]:
     if schema is None:
         return {}, None
     if isinstance(schema, str | os.PathLike):
-        schema = json.loads(Path(schema).read_text(encoding="utf-8-sig"))
+        text = Path(schema).read_text(encoding="utf-8-sig")
+        schema = json.loads(text, object_pairs_hook=_mapping)
     target = None
     if isinstance(schema, Mapping) and isinstance(schema.get("columns"), Mapping):
         target, schema = schema.get("target"), schema["columns"]
@@ -122,6 +124,15 @@ def read_schema(schema: Any) -> tuple[dict[str, Any], Any]:
     if not isinstance(schema, Mapping):
         raise ValueError("schema must be a mapping of columns, or the path of a JSON file with one")
     return {str(name): rule for name, rule in schema.items()}, target
+
+
+def _mapping(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Return an object of JSON, of which no part is silently replaced by another one."""
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        twice = next(name for k, (name, _) in enumerate(pairs) if name in dict(pairs[:k]))
+        raise ValueError(f"schema states {twice!r} twice")
+    return found
 
 
 def label_set(target: Any, y: Any) -> NDArray[Any] | None:
@@ -251,6 +262,16 @@ def _is_size(value: Any) -> bool:
     return is_whole and 1 <= value <= WIDEST_ENCODING
 
 
+def _is_of_dates(form: str) -> bool:
+    """Return whether ``strptime`` can read a date in a format; it cannot read dd/mm/yyyy or %F."""
+    text = datetime(2001, 2, 3, tzinfo=timezone.utc).strftime(form)
+    try:
+        datetime.strptime(text, form)
+    except ValueError:
+        return False
+    return text != form
+
+
 # For each further fact: the kinds of columns that have it, which values it has, and what it is.
 _RULES_OF_FACTS: dict[str, tuple[tuple[str, ...], Callable[[Any], bool], str]] = {
     "range": (_SCALED_KINDS, lambda _: True, "only numbers and dates have a range"),
@@ -261,8 +282,8 @@ _RULES_OF_FACTS: dict[str, tuple[tuple[str, ...], Callable[[Any], bool], str]] =
     ),
     "format": (
         ("date",),
-        lambda value: isinstance(value, str) and CHOICE not in value,
-        "format is that of dates, such as '%d/%m/%Y'; of two formats, choose one",
+        lambda value: isinstance(value, str) and CHOICE not in value and _is_of_dates(value),
+        "format is that of dates for strptime, such as '%d/%m/%Y'; of two formats, choose one",
     ),
     "unit": (
         ("number",),

@@ -555,6 +555,8 @@ def test_three_classes():
         ({"y": np.full(500, 7)}, "not among the public labels"),
         ({"y": Y.astype(str)}, "y contains strings, and the public labels are numbers"),
         ({"y": Y[:-1]}, "X and y must have the same number of rows"),
+        ({"X": X[:0], "y": Y[:0]}, "X has no rows"),
+        ({"X": X[:0], "y": Y[:0], "delta": 0}, "X has no rows"),
         ({"X": np.ma.masked_array(X)}, "X is a masked array"),
         *(
             ({"model": Answers(method, answer), "metric": metric}, f"model.{method} must return")
