@@ -296,9 +296,10 @@ def labels_of(table: Table, name: str, classes: Sequence[Any] = ()) -> NDArray[A
     spelt: dict[Any, Any] = {}
     for spelling in (category_of, str):
         spelt |= {spelling(label): label for label in classes}
-    found = [spelt.get(text, spelt.get(category_of(text), text)) for text in texts]
+    if spelt:
+        texts = [spelt.get(text, spelt.get(category_of(text), text)) for text in texts]
     # Objects, because an array of texts would give each row the room of the longest text.
-    return np.array(found, dtype=object)[places]
+    return np.array(texts, dtype=object)[places]
 
 
 def _label(value: Any) -> str | None:

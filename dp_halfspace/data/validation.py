@@ -414,6 +414,11 @@ def check_two_dimensional(X: Any) -> Any:
             "an array or a data frame; a LazyFrame of polars becomes one by X.collect()"
         )
     if table.ndim != 2:
+        if getattr(getattr(table, "dtype", None), "names", None):
+            raise ValueError(
+                "X must be two-dimensional, and a structured array has one dimension: give a data "
+                "frame, pandas.DataFrame.from_records(X)"
+            )
         raise ValueError(
             f"X must be two-dimensional, of shape (n_samples, n_features), but has {table.ndim} "
             "dimension(s). Reshape your data: X.reshape(-1, 1) if it has a single feature, "
