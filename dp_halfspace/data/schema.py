@@ -16,7 +16,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dp_halfspace._params import plain, storable
-from dp_halfspace.data.cells import DECIMALS, FALSE, TRUE, canonical, category_of, date_of
+from dp_halfspace.data.cells import (
+    DECIMALS,
+    FALSE,
+    TRUE,
+    canonical,
+    category_of,
+    date_in_format,
+    date_of,
+)
 from dp_halfspace.data.chunks import Chunks
 from dp_halfspace.data.frame import Frame, kind_of
 from dp_halfspace.data.validation import array_or_none, is_chunked
@@ -253,7 +261,7 @@ def _read_rule(name: str, rule: Any) -> Column:
     values = _to_list(rule, refusal)
     numbers = [v for v in values if isinstance(v, int | float) and not isinstance(v, bool)]
     if len(values) == len(numbers) == 2:
-        return _range_column(name, "number", values, refusal)
+        return _range_column(name, "number", values, None, refusal)
     return _category_column(name, values, refusal)
 
 
@@ -317,7 +325,8 @@ def _read_facts(name: str, facts: dict[str, Any], refusal: str) -> Column:
         if key in facts and not (kind in kinds and is_good(facts[key])):
             raise ValueError(f"{refusal}; {rule}")
     if "range" in facts:
-        column = _range_column(name, kind, _to_list(facts["range"], refusal), refusal)
+        ends = _to_list(facts["range"], refusal)
+        column = _range_column(name, kind, ends, facts.get("format"), refusal)
     elif "categories" in facts:
         column = _category_column(name, _to_list(facts["categories"], refusal), refusal)
     else:
@@ -342,13 +351,21 @@ def _to_list(values: Any, refusal: str) -> list[Any]:
     raise ValueError(refusal)
 
 
-def _range_column(name: str, kind: str, ends: list[Any], refusal: str) -> Column:
+def _range_column(name: str, kind: str, ends: list[Any], form: str | None, refusal: str) -> Column:
     if len(ends) != 2:
         raise ValueError(f"{refusal}; a range has two ends")
-    low, high = (date_of(canonical(end)) if kind == "date" else _number(end) for end in ends)
+    low, high = (_day(end, form) if kind == "date" else _number(end) for end in ends)
     if not (-1e50 <= low < high <= 1e50):
-        raise ValueError(f"{refusal}; a range has a lower and a higher end, both finite")
+        dates = ", and dates are written as 2026-01-31 or in their format"
+        rule = "a range has a lower and a higher end, both finite"
+        raise ValueError(f"{refusal}; {rule}{dates if kind == 'date' else ''}")
     return Column(name, kind, low, high)
+
+
+def _day(end: Any, form: str | None) -> float:
+    """Return a limit of a range of dates in days, NaN if it is no date."""
+    days = date_in_format(end, form) if form and isinstance(end, str) else math.nan
+    return date_of(canonical(end)) if math.isnan(days) else days
 
 
 def _number(end: Any) -> float:

@@ -186,6 +186,16 @@ def test_a_schema_of_names_for_an_array_says_how_to_keep_names():
             {"kind": "date", "range": ["1970-01-02", "1970-01-11"]},
             Column("a", "date", 1.0, 10.0),
         ),
+        *(
+            (
+                {"kind": "date", "format": form, "range": [low, "1970-01-11"]},
+                Column("a", "date", 1.0, 10.0, date_format=form),
+            )
+            for form, low in (
+                *(("%d.%m.%Y", low) for low in ("02.01.1970", "1970-01-02", 1)),
+                ("%d%m%Y", "02011970"),
+            )
+        ),
         (
             {"kind": "text", "stated": False},
             Column("a", "text", source="as found in the file"),
@@ -213,6 +223,10 @@ NO_SIZES = (0, True, 2.5, 2**20)
         ({"kind": "number", "format": "%d"}, "format is that of dates"),
         *(({"kind": "date", "format": form}, "format is that of dates") for form in NO_FORMATS),
         ({"kind": "number", "range": [1]}, "a range has two ends"),
+        *(
+            ({"kind": "date", "range": [low, "2021-01-01"]}, "written as 2026-01-31 or in their")
+            for low in ("01.01.2020", "2021-01-02")
+        ),
         ({"kind": "number", "range": "12"}, "must be"),
         ({"kind": "number", "low": 3}, "it has 'low'"),
         ({"categories": ["1", "01"]}, "1 and '01' are the same"),
