@@ -298,6 +298,9 @@ def labels_of(table: Table, name: str, classes: Sequence[Any] = ()) -> NDArray[A
         spelt |= {spelling(label): label for label in classes}
     if spelt:
         texts = [spelt.get(text, spelt.get(category_of(text), text)) for text in texts]
+        if not isinstance(classes[0], str) and any(isinstance(text, str) for text in texts):
+            stated = ", ".join(map(str, classes))
+            raise UserError(f"column {name!r} of {table.path} has labels other than {stated}")
     # Objects, because an array of texts would give each row the room of the longest text.
     return np.array(texts, dtype=object)[places]
 

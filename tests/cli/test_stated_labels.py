@@ -61,6 +61,20 @@ def test_a_model_of_numbers_or_booleans_is_scored_with_the_texts_of_a_file(
     assert float(capsys.readouterr().out.split()[6]) > 0.8
 
 
+@pytest.mark.parametrize("other", ["maybe", "2.5"])
+def test_other_labels_than_those_of_a_model_of_numbers_are_not_called_a_mixture(
+    tmp_path, monkeypatch, capsys, other
+):
+    monkeypatch.chdir(tmp_path)
+    table = pandas.DataFrame({"a": np.arange(60.0)})
+    model = PrivateTableClassifier(epsilon=9, classes=[0, 1], schema={"a": [0, 60]})
+    joblib.dump(model.fit(table, np.arange(60) % 2), "m.joblib")
+    table.assign(y=["0", "1", other] * 20).to_csv("t.csv", index=False)
+    assert main(["evaluate", "m.joblib", "t.csv", "--target", "y", "--epsilon", "9"]) == 2
+    said = capsys.readouterr().err.splitlines()[-1]
+    assert said.endswith("column 'y' of t.csv has labels other than 0, 1")
+
+
 @pytest.mark.parametrize("target", [5, True, 0.5])
 def test_a_target_that_is_no_list_is_refused(tmp_path, monkeypatch, capsys, target):
     monkeypatch.chdir(tmp_path)
