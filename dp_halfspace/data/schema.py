@@ -127,7 +127,7 @@ def read_schema(schema: Any) -> tuple[dict[str, Any], Any]:
     if isinstance(schema, Mapping) and isinstance(schema.get("columns"), Mapping):
         target, schema = schema.get("target"), schema["columns"]
         target = None if isinstance(target, str) else target
-        if isinstance(target, bool | int | float):
+        if isinstance(target, bool | int | float) or (isinstance(target, list) and None in target):
             raise ValueError(f"target of schema must be a list of labels; got {target!r}")
     if not isinstance(schema, Mapping):
         raise ValueError("schema must be a mapping of columns, or the path of a JSON file with one")

@@ -75,7 +75,7 @@ def test_other_labels_than_those_of_a_model_of_numbers_are_not_called_a_mixture(
     assert said.endswith("column 'y' of t.csv has labels other than 0, 1")
 
 
-@pytest.mark.parametrize("target", [5, True, 0.5])
+@pytest.mark.parametrize("target", [5, True, 0.5, [None, 1]])
 def test_a_target_that_is_no_list_is_refused(tmp_path, monkeypatch, capsys, target):
     monkeypatch.chdir(tmp_path)
     Path("t.csv").write_text("a,y\n1,0\n2,1\n")
