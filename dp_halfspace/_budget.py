@@ -89,7 +89,7 @@ class SharedLedger(BaseEstimator):
     """An estimator with a budget, whose parameters are plain and whose clones share its ledger.
 
     A ledger refuses to be copied by itself, and a clone keeps the object, which may state a purpose
-    and a part of the data set that its text does not.
+    that its text does not.
     """
 
     epsilon: float

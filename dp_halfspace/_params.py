@@ -142,7 +142,7 @@ def label_weights(
 
 
 def check_values(constraints: dict[str, list[Any]], values: dict[str, Any], owner: str) -> None:
-    """Refuse values outside their ranges, and booleans in place of numbers, by name."""
+    """Refuse values outside their ranges, and booleans and fractions for numbers, by name."""
     params = {}
     for name, given in values.items():
         value = params[name] = plain(given)
@@ -150,6 +150,11 @@ def check_values(constraints: dict[str, list[Any]], values: dict[str, Any], owne
         if isinstance(value, bool) and not takes_flags:
             raise ValueError(
                 f"The {name!r} parameter of {owner} must not be a boolean. Got {value!r} instead."
+            )
+        if isinstance(value, Real) and not isinstance(value, Integral | float | np.generic):
+            raise ValueError(
+                f"The {name!r} parameter of {owner} must be a float, not another type of number. "
+                f"Got {value!r} instead."
             )
     validate_parameter_constraints(constraints, params, caller_name=owner)
 

@@ -14,7 +14,9 @@ import pytest
 
 import dp_halfspace
 from benchmarks.default_path import TRUSTED, executed_files
+from dp_halfspace import PrivacyLedger
 from dp_halfspace._cli.arguments import parse_options
+from dp_halfspace.privacy import PrivacyRecord
 from tests.pages import FENCE, blocks, differences
 from tests.support import imported_anew
 
@@ -314,6 +316,27 @@ def test_names_of_the_papers_can_be_imported():
     for package, name in names:
         *path, last = name.split(".")
         assert hasattr(import_module(".".join(["dp_halfspace", package, *path])), last), name
+
+
+def absent_names(text: str) -> list[str]:
+    """Parameters of classes, and methods of ledgers and records, on a page and not in the code."""
+    absent = []
+    for kind in (getattr(dp_halfspace, name) for name in dp_halfspace.__all__):
+        if hasattr(kind, "_get_param_names"):
+            calls = re.findall(rf"\b{kind.__name__}\(([^()`\n]*)\)", text)
+            named = {name for call in calls for name in re.findall(r"(\w+)=", call)}
+            absent += [f"{kind.__name__}({name}=)" for name in named - {*kind._get_param_names()}]
+    for place, kind in (("ledger", PrivacyLedger), ("privacy_", PrivacyRecord)):
+        named = {*re.findall(rf"`(?:\w+\.)?{place}\.(\w+)", text)}
+        absent += [f"{place}.{name}" for name in named if not hasattr(kind, name)]
+    return absent
+
+
+def test_parameters_and_methods_that_pages_name_are_there():
+    found = {page.name: absent_names(page.read_text()) for page in PAGES}
+    assert {name: absent for name, absent in found.items() if absent} == {}
+    text = "`AdaptiveMarginClassifier(epsilon=1, tilt=2)`, `ledger.spent()`, `ledger.part`"
+    assert absent_names(text) == ["AdaptiveMarginClassifier(tilt=)", "ledger.part"]
 
 
 def test_pages_speak_the_language_of_the_field():

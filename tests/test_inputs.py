@@ -88,6 +88,14 @@ def test_dates_are_refused_in_arrays_and_at_prediction():
         model.predict(dates)
 
 
+@one_of_each
+def test_structured_arrays_are_to_be_made_data_frames(name):
+    """Not X.reshape(-1, 1)."""
+    for rows in (pd.DataFrame(X).to_records(), pd.DataFrame(X).to_records(index=False)[:1]):
+        with pytest.raises(ValueError, match=r"structured array .*from_records\(X\)$"):
+            estimator(name).fit(rows, Y[: len(rows)])
+
+
 @pytest.mark.parametrize("kind", [str, object, "U", "S"])
 def test_numbers_that_are_stored_as_texts_are_numbers(kind):
     model = estimator("OutputPerturbationClassifier").fit(X, Y)

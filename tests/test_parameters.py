@@ -77,6 +77,14 @@ def test_booleans_are_no_numbers(name):
         clone(estimator).set_params(class_weight={1: True}).fit(X, Y)
 
 
+@one_of_each
+def test_fractions_are_refused_by_name(name):
+    for parameter in ("epsilon", "delta"):
+        model = getattr(dp_halfspace, name)(classes=[0, 1], **{parameter: Fraction(1, 9)})
+        with pytest.raises(ValueError, match=f"'{parameter}' parameter of {name} must be a float"):
+            model.fit(X, Y)
+
+
 def test_booleans_are_no_numbers_of_a_search():
     model = dp_halfspace.OutputPerturbationClassifier(classes=[0, 1])
     for parameter in ("epsilon", "delta", "miss", "n_jobs", "random_state"):

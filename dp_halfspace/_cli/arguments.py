@@ -290,8 +290,9 @@ _COMMANDS: dict[str, tuple[Callable[[_Add], None], str]] = {
     ),
     "card": (
         _add_card,
-        "Write the card of a saved model: guarantee, expected quality, public facts, budget and\n"
-        "effects of the columns. No row is read.",
+        "Write the card of a saved model, for people who decide about its use.\n"
+        "It shows the guarantee, the expected quality, public facts, the budget and the effects\n"
+        "of the columns. No row is read.",
     ),
     "schema": (
         _add_schema,

@@ -229,7 +229,7 @@ def evaluate(options: Any, out: TextIO, err: TextIO) -> None:
         )
     roles = tables.roles_of(options)
     table, rows = _rows_for(model, options, roles)
-    labels = tables.labels_of(table, options.target)
+    labels = tables.labels_of(table, options.target, model.classes_.tolist())
     groups = None if options.groups is None else tables.labels_of(table, options.groups)
     ledger = _open_ledger(options)
     with _charges_named(ledger, options.ledger, "the scores were not shown in full"):

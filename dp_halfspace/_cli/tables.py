@@ -24,7 +24,7 @@ from dp_halfspace._cli.guesses import Guess, guess_column
 from dp_halfspace._memory import LONG_BLOCK
 from dp_halfspace._silence import IGNORED_WARNINGS
 from dp_halfspace._suggestion import did_you_mean
-from dp_halfspace.data.cells import canonical, text_of
+from dp_halfspace.data.cells import canonical, category_of, text_of
 from dp_halfspace.data.frame import read_column, read_frame
 from dp_halfspace.data.schema import Column, looks_like_key, read_schema, resolved_columns
 from dp_halfspace.data.validation import FIRST_ROUNDED, with_readable_texts
@@ -280,8 +280,11 @@ def typed_columns(table: Table, columns: Mapping[str, Column]) -> Any:
     return frame.assign(**numbers)
 
 
-def labels_of(table: Table, name: str) -> NDArray[Any]:
-    """Return a column without missing values as an array of strings."""
+def labels_of(table: Table, name: str, classes: Sequence[Any] = ()) -> NDArray[Any]:
+    """Return a column without missing values as an array of strings.
+
+    A label that is a class in another spelling, such as FALSE and False, is that class.
+    """
     values, places = read_column(table.frame[name]).distinct()
     # Places of missing cells may be -1, that of the last value.
     places = places % len(values)
@@ -290,6 +293,14 @@ def labels_of(table: Table, name: str) -> NDArray[Any]:
     if empty.any():
         row = f"row {empty.argmax() + 1} below the header of {table.path}"
         raise UserError(f"column {name!r} is empty in {row}; remove such rows")
+    spelt: dict[Any, Any] = {}
+    for spelling in (category_of, str):
+        spelt |= {spelling(label): label for label in classes}
+    if spelt:
+        texts = [spelt.get(text, spelt.get(category_of(text), text)) for text in texts]
+        if not isinstance(classes[0], str) and any(isinstance(text, str) for text in texts):
+            stated = ", ".join(map(str, classes))
+            raise UserError(f"column {name!r} of {table.path} has labels other than {stated}")
     # Objects, because an array of texts would give each row the room of the longest text.
     return np.array(texts, dtype=object)[places]
 
@@ -356,7 +367,10 @@ def read_training_table(options: Any) -> TrainingTable:
     # A format, or another decimal sign, uses more of a string than its canonical value.
     verbatim = [*roles, *(name for name, rule in rules.items() if isinstance(rule, Mapping))]
     whole = read_table(options, [*roles, *options.drop], verbatim)
-    y = labels_of(whole, target)
+    stated = labels if options.classes is None else options.classes
+    # Labels are stated as they are read: 1.0 is 1 in both places.
+    classes = None if stated is None else [_label(str(label)) or "" for label in stated]
+    y = labels_of(whole, target, classes or ())
     table = replace(whole, frame=whole.frame.drop(columns=roles))
     if not table.frame.shape[1]:
         raise UserError(f"{table.path} has no columns besides {', '.join(map(repr, roles))}")
@@ -365,13 +379,8 @@ def read_training_table(options: Any) -> TrainingTable:
         rules[name] = {"kind": guess.kind_alone, "stated": False}
     columns = declared_columns(table, rules)
     notes = note_on_keys(name for name, column in columns.items() if column.kind != "drop")
-    stated = labels if options.classes is None else options.classes
-    classes = None
-    if stated is None:
+    if classes is None:
         notes.append(_note_on_labels(table.path, target, y))
-    else:
-        # Labels are stated as they are read: 1.0 is 1 in both places.
-        classes = [_label(str(label)) or "" for label in stated]
     ids = None if groups is None else labels_of(whole, groups)
     rows = typed_columns(table, columns)
     return TrainingTable(rows, y.astype(str), rules, classes, ids, tuple(notes))

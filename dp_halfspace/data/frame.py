@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from functools import partial
@@ -24,6 +23,7 @@ from dp_halfspace.data.validation import (
     is_arrow_table,
     is_foreign_array,
     refuse_foreign_arrays,
+    repeated_name,
     with_readable_texts,
 )
 
@@ -150,9 +150,9 @@ def read_frame(X: Any) -> Frame:
         names = X.columns if is_pandas else range(width)
         cells = (_real_cells(X.iloc[:, j]) for j in range(width)) if is_pandas else table.T
         frame = Frame(tuple(map(str, names)), is_pandas, tuple(cells), n_rows)
-    twice = sorted(name for name, count in Counter(frame.names).items() if count > 1)
-    if twice:
-        raise ValueError(f"X has several columns {twice[0]!r}: column names must be unique")
+    twice = repeated_name(frame.names)
+    if twice is not None:
+        raise ValueError(twice)
     for name, column in zip(frame.names, frame.columns, strict=True):
         dtype = getattr(column, "dtype", None)
         stored = getattr(getattr(dtype, "categories", None), "dtype", dtype)

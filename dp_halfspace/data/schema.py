@@ -8,6 +8,7 @@ import os
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dp_halfspace._params import plain, storable
-from dp_halfspace.data.cells import DECIMALS, FALSE, TRUE, canonical, category_of, date_of
+from dp_halfspace.data.cells import (
+    DECIMALS,
+    FALSE,
+    TRUE,
+    canonical,
+    category_of,
+    date_in_format,
+    date_of,
+)
 from dp_halfspace.data.chunks import Chunks
 from dp_halfspace.data.frame import Frame, kind_of
 from dp_halfspace.data.validation import array_or_none, is_chunked
@@ -112,14 +121,26 @@ def read_schema(schema: Any) -> tuple[dict[str, Any], Any]:
     if schema is None:
         return {}, None
     if isinstance(schema, str | os.PathLike):
-        schema = json.loads(Path(schema).read_text(encoding="utf-8-sig"))
+        text = Path(schema).read_text(encoding="utf-8-sig")
+        schema = json.loads(text, object_pairs_hook=_mapping)
     target = None
     if isinstance(schema, Mapping) and isinstance(schema.get("columns"), Mapping):
         target, schema = schema.get("target"), schema["columns"]
         target = None if isinstance(target, str) else target
+        if isinstance(target, bool | int | float) or (isinstance(target, list) and None in target):
+            raise ValueError(f"target of schema must be a list of labels; got {target!r}")
     if not isinstance(schema, Mapping):
         raise ValueError("schema must be a mapping of columns, or the path of a JSON file with one")
     return {str(name): rule for name, rule in schema.items()}, target
+
+
+def _mapping(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Return an object of JSON, of which no part is silently replaced by another one."""
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        twice = next(name for k, (name, _) in enumerate(pairs) if name in dict(pairs[:k]))
+        raise ValueError(f"schema states {twice!r} twice")
+    return found
 
 
 def label_set(target: Any, y: Any) -> NDArray[Any] | None:
@@ -185,7 +206,8 @@ def unstated_kinds(columns: Sequence[Column]) -> str:
         said.append(
             f"The cells of {_some(texts)} are stored as objects, texts or categories, so they are "
             f"read as text, even if they are numbers: state schema={{{texts[0]}: 'number'}}, or "
-            "'date', 'boolean' or a list of categories, to read each cell as such"
+            "'date', 'boolean' or a list of categories, to read each cell as such. A duration has "
+            "to be made a number of days beforehand, and a month needs a format of dates"
         )
     said.append(
         f"State every column, for example schema={{{unstated[0].name!r}: "
@@ -239,13 +261,23 @@ def _read_rule(name: str, rule: Any) -> Column:
     values = _to_list(rule, refusal)
     numbers = [v for v in values if isinstance(v, int | float) and not isinstance(v, bool)]
     if len(values) == len(numbers) == 2:
-        return _range_column(name, "number", values, refusal)
+        return _range_column(name, "number", values, None, refusal)
     return _category_column(name, values, refusal)
 
 
 def _is_size(value: Any) -> bool:
     is_whole = isinstance(value, int) and not isinstance(value, bool)
     return is_whole and 1 <= value <= WIDEST_ENCODING
+
+
+def _is_of_dates(form: str) -> bool:
+    """Return whether ``strptime`` can read a date in a format; it cannot read dd/mm/yyyy or %F."""
+    text = datetime(2001, 2, 3, tzinfo=timezone.utc).strftime(form)
+    try:
+        datetime.strptime(text, form)
+    except ValueError:
+        return False
+    return text != form
 
 
 # For each further fact: the kinds of columns that have it, which values it has, and what it is.
@@ -258,8 +290,8 @@ _RULES_OF_FACTS: dict[str, tuple[tuple[str, ...], Callable[[Any], bool], str]] =
     ),
     "format": (
         ("date",),
-        lambda value: isinstance(value, str) and CHOICE not in value,
-        "format is that of dates, such as '%d/%m/%Y'; of two formats, choose one",
+        lambda value: isinstance(value, str) and CHOICE not in value and _is_of_dates(value),
+        "format is that of dates for strptime, such as '%d/%m/%Y'; of two formats, choose one",
     ),
     "unit": (
         ("number",),
@@ -293,7 +325,8 @@ def _read_facts(name: str, facts: dict[str, Any], refusal: str) -> Column:
         if key in facts and not (kind in kinds and is_good(facts[key])):
             raise ValueError(f"{refusal}; {rule}")
     if "range" in facts:
-        column = _range_column(name, kind, _to_list(facts["range"], refusal), refusal)
+        ends = _to_list(facts["range"], refusal)
+        column = _range_column(name, kind, ends, facts.get("format"), refusal)
     elif "categories" in facts:
         column = _category_column(name, _to_list(facts["categories"], refusal), refusal)
     else:
@@ -318,13 +351,21 @@ def _to_list(values: Any, refusal: str) -> list[Any]:
     raise ValueError(refusal)
 
 
-def _range_column(name: str, kind: str, ends: list[Any], refusal: str) -> Column:
+def _range_column(name: str, kind: str, ends: list[Any], form: str | None, refusal: str) -> Column:
     if len(ends) != 2:
         raise ValueError(f"{refusal}; a range has two ends")
-    low, high = (date_of(canonical(end)) if kind == "date" else _number(end) for end in ends)
+    low, high = (_day(end, form) if kind == "date" else _number(end) for end in ends)
     if not (-1e50 <= low < high <= 1e50):
-        raise ValueError(f"{refusal}; a range has a lower and a higher end, both finite")
+        dates = ", and dates are written as 2026-01-31 or in their format"
+        rule = "a range has a lower and a higher end, both finite"
+        raise ValueError(f"{refusal}; {rule}{dates if kind == 'date' else ''}")
     return Column(name, kind, low, high)
+
+
+def _day(end: Any, form: str | None) -> float:
+    """Return a limit of a range of dates in days, NaN if it is no date."""
+    days = date_in_format(end, form) if form and isinstance(end, str) else math.nan
+    return date_of(canonical(end)) if math.isnan(days) else days
 
 
 def _number(end: Any) -> float:

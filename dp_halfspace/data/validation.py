@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 import re
 import sys
+from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import partial
@@ -45,6 +46,10 @@ _MIXED = "y mixes types: use labels of one type"
 _OTHER_LABEL = "y contains a label that is not among the public labels in classes"
 _SHAPE_MESSAGES = re.compile(
     r"Found array|Expected|X has \d+ features|Sparse|The feature names|Feature names are only"
+)
+# A warning about names of columns, which the filters of a user may turn into an error.
+_NAMES_WARNING = re.compile(
+    r"X (?:does not have valid|has) feature names, but \w+ was fitted with(?:out)? feature names"
 )
 UNREADABLE = (
     "{} could not be read. The message of its library is not shown, because it may quote a value. "
@@ -163,8 +168,9 @@ def is_missing(value: Any) -> bool:
 def hidden(call: Callable[[], Result], otherwise: Callable[[], Other]) -> Result | Other:
     """Return the result of foreign code for records, whose errors may quote a record.
 
-    Errors of this package show no values of records; they, those of scikit-learn about shapes and a
-    lack of memory are passed on. After any other error, the result is that of `otherwise`.
+    Errors of this package show no values of records; they, those of scikit-learn about shapes and
+    names, and a lack of memory are passed on. After another error, the result is that of
+    `otherwise`.
     """
     try:
         return call()
@@ -175,7 +181,8 @@ def hidden(call: Callable[[], Result], otherwise: Callable[[], Other]) -> Result
             and _SHAPE_MESSAGES.match(str(error))
             and not _QUOTES_DATA.search(str(error))
         )
-        if isinstance(error, MemoryError) or is_own(error) or is_about_shapes:
+        is_about_names = isinstance(error, UserWarning) and _NAMES_WARNING.fullmatch(str(error))
+        if isinstance(error, MemoryError) or is_own(error) or is_about_shapes or is_about_names:
             raise
     # An error that is raised outside the handler does not contain the original one.
     return otherwise()
@@ -407,6 +414,11 @@ def check_two_dimensional(X: Any) -> Any:
             "an array or a data frame; a LazyFrame of polars becomes one by X.collect()"
         )
     if table.ndim != 2:
+        if getattr(getattr(table, "dtype", None), "names", None):
+            raise ValueError(
+                "X must be two-dimensional, and a structured array has one dimension: give a data "
+                "frame, pandas.DataFrame.from_records(X)"
+            )
         raise ValueError(
             f"X must be two-dimensional, of shape (n_samples, n_features), but has {table.ndim} "
             "dimension(s). Reshape your data: X.reshape(-1, 1) if it has a single feature, "
@@ -432,12 +444,21 @@ def _not_numeric_error(X: Any) -> ValueError | TypeError:
         return ValueError("Complex data not supported: X must hold real numbers")
     names, reasons = _names_of(X), [_conversion_error(column) for column in _columns_of(X)]
     bad = [j for j, reason in enumerate(reasons) if reason]
+    twice = repeated_name(() if names is None else names)
+    if twice is not None and not bad:
+        return ValueError(twice)
     where = f"X is not numeric in {_name_columns(names, bad) if bad else 'some column'}"
     if TypeError in reasons:
         return TypeError(
             f"{where}: every argument must be a string that spells a number, or a number"
         )
     return ValueError(f"{where}: encode text and categories as numbers first, {_RULE}")
+
+
+def repeated_name(names: Iterable[Any]) -> str | None:
+    """Return why names of columns cannot tell them apart, or None if they can."""
+    twice = sorted(name for name, count in Counter(map(str, names)).items() if count > 1)
+    return f"X has several columns {twice[0]!r}: column names must be unique" if twice else None
 
 
 def _columns_of(X: Any) -> list[NDArray[Any] | None]:

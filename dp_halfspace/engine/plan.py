@@ -145,7 +145,7 @@ class PublicFacts:
             raise ValueError(
                 "groups is not supported with these parameters: AdaptiveMarginClassifier, "
                 "PrivateKernelClassifier, PrivateTableClassifier and PrivateAUCClassifier protect "
-                "people with their default parameters"
+                "people with their default parameters, which have delta > 0"
             )
         if self.has_weights and "sample_weight" not in takes:
             raise ValueError(

@@ -118,7 +118,8 @@ class RareTableFit(FitPlan):
     @property
     def public(self) -> Mapping[str, Any]:
         """Public facts for the record."""
-        return {**self.default.public, LIMIT: self.limit}
+        public = self.default.public
+        return {**public, "solver": f"one_column or {public['solver']}", LIMIT: self.limit}
 
     def run(self, data: TrainingData, permit: Permit) -> Fitted:
         """Return the fitted attributes of the table.

@@ -141,7 +141,7 @@ def plan_accuracy(
     n_samples: int,
     n_features: int,
     n_classes: int,
-    epsilons: Sequence[float] = (0.3, 1.0, 3.0),
+    epsilons: float | Sequence[float] = (0.3, 1.0, 3.0),
     *,
     reference: float = 0.85,
     majority: float | None = None,
@@ -159,7 +159,7 @@ def plan_accuracy(
         Number of records of the fit that is planned.
     n_features, n_classes : int
         Number of columns and of labels.
-    epsilons : sequence of float, default=(0.3, 1.0, 3.0)
+    epsilons : float or sequence of float, default=(0.3, 1.0, 3.0)
         Budgets, positive and finite.
     reference : float, default=0.85
         Accuracy of a linear classifier without privacy, such as ``LinearSVC``, on this kind of
@@ -211,7 +211,8 @@ def plan_accuracy(
     1              0.8...
     no privacy     0.850  assumed
     """
-    budgets = [float(epsilon) for epsilon in epsilons]
+    several = [epsilons] if isinstance(epsilons, int | float) else epsilons
+    budgets = [float(epsilon) for epsilon in several]
     if not budgets or not all(0.0 < epsilon <= EPSILON_RANGE[1] for epsilon in budgets):
         raise ValueError(f"epsilons must be positive and finite numbers, got {epsilons!r}")
     checked_size("n_repeats", n_repeats, least=2)  # to estimate a spread

@@ -115,6 +115,8 @@ def held_out(model: Any, X: Any, y: ArrayLike, groups: Any) -> HeldOut:
     X = checked_csr(X) if sparse.issparse(X) else X
     codes, classes = class_indices(y, classes)
     check_lengths(X, codes, hides_rows=groups is not None)
+    if not len(codes):
+        raise ValueError("X has no rows")
     order, people, codes = sort_by_person(groups, np.arange(len(codes)), codes)
     return HeldOut(X, codes, classes, people, order)
 

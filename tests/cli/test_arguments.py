@@ -124,6 +124,7 @@ def test_help_says_what_every_command_does(capsys):
     for name in COMMAND_NAMES:
         line = next(line for line in text.splitlines() if line.startswith(f"  {name} "))
         assert len(line.split()) > 3
+        assert line.endswith(".")
     with pytest.raises(SystemExit):
         parse_options(["fit", "--help"])
     text = capsys.readouterr().out

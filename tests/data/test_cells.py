@@ -33,7 +33,7 @@ from dp_halfspace.data.cells import (
     truth_of,
 )
 from dp_halfspace.data.encoding import Encoding
-from dp_halfspace.data.frame import read_frame
+from dp_halfspace.data.frame import read_column, read_frame
 from dp_halfspace.data.schema import read_schema, resolved_columns
 from dp_halfspace.datasets import read_parquet
 from dp_halfspace.metrics import private_score
@@ -613,6 +613,14 @@ def test_a_column_of_durations_is_one_of_texts_and_refuses_no_cell(maker):
             rows = encoded(table, rule)
             assert rows.shape[0] == 2
             assert rule == "text" or np.isnan(rows[:, 1]).all()
+
+
+@pytest.mark.parametrize("kind", ["period[M]", "string", object])
+def test_months_are_dates_in_their_format_alone(kind):
+    months = pd.DataFrame({"c": pd.period_range("2019-12", periods=2, freq="M").astype(kind)})
+    assert np.isnan(read_column(months["c"]).read(lambda cell: date_of(canonical(cell)))).all()
+    days = read_column(months["c"]).read(lambda cell: date_in_format(cell, "%Y-%m"))
+    assert np.diff(days).tolist() == [31.0]
 
 
 class Code(str, Enum):

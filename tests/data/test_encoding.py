@@ -186,6 +186,16 @@ def test_a_schema_of_names_for_an_array_says_how_to_keep_names():
             {"kind": "date", "range": ["1970-01-02", "1970-01-11"]},
             Column("a", "date", 1.0, 10.0),
         ),
+        *(
+            (
+                {"kind": "date", "format": form, "range": [low, "1970-01-11"]},
+                Column("a", "date", 1.0, 10.0, date_format=form),
+            )
+            for form, low in (
+                *(("%d.%m.%Y", low) for low in ("02.01.1970", "1970-01-02", 1)),
+                ("%d%m%Y", "02011970"),
+            )
+        ),
         (
             {"kind": "text", "stated": False},
             Column("a", "text", source="as found in the file"),
@@ -197,6 +207,7 @@ def test_rules_in_full(rule, column):
     assert resolved_columns(frame, {"a": rule}) == (column,)
 
 
+NO_FORMATS = ("", "dd/mm/yyyy", "DD.MM.YYYY", "%Q", "%", "%d/%m/%Y or %m/%d/%Y")
 NO_SIZES = (0, True, 2.5, 2**20)
 
 
@@ -210,7 +221,12 @@ NO_SIZES = (0, True, 2.5, 2**20)
         ({"kind": "boolean", "range": [0, 1]}, "only numbers and dates have a range"),
         ({"kind": "number", "decimal": ";"}, "decimal is one of '.', ',', 'either'"),
         ({"kind": "number", "format": "%d"}, "format is that of dates"),
+        *(({"kind": "date", "format": form}, "format is that of dates") for form in NO_FORMATS),
         ({"kind": "number", "range": [1]}, "a range has two ends"),
+        *(
+            ({"kind": "date", "range": [low, "2021-01-01"]}, "written as 2026-01-31 or in their")
+            for low in ("01.01.2020", "2021-01-02")
+        ),
         ({"kind": "number", "range": "12"}, "must be"),
         ({"kind": "number", "low": 3}, "it has 'low'"),
         ({"categories": ["1", "01"]}, "1 and '01' are the same"),
@@ -417,6 +433,17 @@ def test_some_of_the_rows_are_those_of_the_table():
     coded, rows = encoded_column(["u", "v", "w", "u"], ["u", "v", "w"])
     for index in (slice(1, 3), np.array([3, 0]), np.array([True, False, True, True])):
         np.testing.assert_array_equal(coded[index].dense(float), rows[index])
+
+
+@pytest.mark.parametrize(
+    "text",
+    ['{"a": "text", "b": "date", "a": "number"}', '{"columns": {"a": 1, "b": 2, "a": 1}}'],
+)
+def test_a_file_that_states_a_column_twice_is_refused(tmp_path, text):
+    path = tmp_path / "schema.json"
+    path.write_text(text)
+    with pytest.raises(ValueError, match=r"^schema states 'a' twice$"):
+        read_schema(path)
 
 
 def test_a_schema_may_begin_with_a_mark_and_leave_facts_empty(tmp_path):

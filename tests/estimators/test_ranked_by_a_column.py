@@ -70,6 +70,7 @@ def test_the_record_is_the_same_whichever_follows(share):
         assert {type(event) for event in others} == {Gaussian}
         assert 0.99 * either.mu < math.hypot(*(event.mu for event in others)) <= either.mu
     assert public(model)["ranked_by_a_column_up_to"] == limit_of(MODEL)
+    assert public(model)["solver"] == "one_column or noisy_gd"
 
 
 @pytest.mark.parametrize("share", [0.02, 0.4])
@@ -96,6 +97,7 @@ def test_a_small_table_spends_the_rest_on_one_selection(share, delta):
         assert 1.0 - 1e-8 < others[0].epsilon / follows.epsilon <= 1.0
         assert model.column_that_ranks_ is None
     assert public(model)["ranked_by_a_column_up_to"] == limit_of(SMALL)
+    assert public(model)["solver"] == "one_column or exponential_mechanism"
 
 
 def fitted_by(released, X, y, **params):

@@ -71,7 +71,7 @@ def test_indicators_of_what_is_missing_do_not_count_as_columns():
     table = PrivateTableClassifier(schema=kinds, classes=[0, 1])
     for n_samples, is_small in ((239, True), (250, False)):
         record = table.plan(*ward(n_samples))
-        assert (dict(record.public)["solver"] == "exponential_mechanism") == is_small
+        assert dict(record.public)["solver"].endswith("exponential_mechanism") == is_small
     model = table.fit(*ward(200))
     assert outlook_for(model).n_features == 4
 
@@ -84,7 +84,7 @@ def test_a_list_of_categories_counts_as_less_than_its_encoded_columns():
         X, y = ward(n_samples)
         rows = pd.DataFrame(X, columns=list("0123")).assign(**{"3": "kind 7"})
         record = table.plan(rows, y)
-        assert (dict(record.public)["solver"] == "exponential_mechanism") == is_small
+        assert dict(record.public)["solver"].endswith("exponential_mechanism") == is_small
 
 
 @pytest.mark.parametrize("counts", [False, True])

@@ -110,6 +110,11 @@ def test_a_classifier_of_pure_dp_is_planned_as_one(estimator):
     assert plan == plan_accuracy(**sizes, estimator=estimator, delta=0.0, random_state=0)
 
 
+def test_one_budget_is_planned_without_a_list():
+    plan = plan_accuracy(100, 2, 2, 1, n_repeats=2, random_state=0)
+    assert plan == plan_accuracy(100, 2, 2, [1.0], n_repeats=2, random_state=0)
+
+
 def test_a_plan_prints():
     figures = (0.84, 0.8), (0.01, 0.02)
     areas = (0.9, 0.85), (0.03, 0.04)
@@ -134,6 +139,7 @@ def test_a_plan_prints():
         ({"n_classes": 1}, "2 classes or more"),
         ({"epsilons": []}, "epsilons"),
         ({"epsilons": [0.0]}, "epsilons"),
+        ({"epsilons": -1}, "epsilons"),
         ({"epsilons": [np.inf]}, "epsilons"),
         ({"reference": 0.5}, "reference"),
         ({"reference": 1.1}, "reference"),

@@ -10,6 +10,7 @@ import re
 import sys
 import warnings
 from dataclasses import replace
+from fractions import Fraction
 from itertools import product
 
 import numpy as np
@@ -545,6 +546,7 @@ def test_three_classes():
         ({"metric": ["f1", "acuracy"]}, "did you mean accuracy?"),
         ({"metric": [None]}, "None is not a metric"),
         ({"epsilon": True}, "'epsilon' parameter of private_score must not be a boolean"),
+        ({"epsilon": Fraction(1, 2)}, "'epsilon' parameter of private_score must be a float"),
         ({"epsilon": 0.0}, "'epsilon' parameter of private_score"),
         ({"delta": 0.7}, "'delta' parameter of private_score"),
         ({"ledger": 3}, "'ledger' parameter of private_score"),
@@ -553,6 +555,8 @@ def test_three_classes():
         ({"y": np.full(500, 7)}, "not among the public labels"),
         ({"y": Y.astype(str)}, "y contains strings, and the public labels are numbers"),
         ({"y": Y[:-1]}, "X and y must have the same number of rows"),
+        ({"X": X[:0], "y": Y[:0]}, "X has no rows"),
+        ({"X": X[:0], "y": Y[:0], "delta": 0}, "X has no rows"),
         ({"X": np.ma.masked_array(X)}, "X is a masked array"),
         *(
             ({"model": Answers(method, answer), "metric": metric}, f"model.{method} must return")
