@@ -31,8 +31,8 @@ if TYPE_CHECKING:
 # Value of n mu for each column of numbers from which on scales are also estimated where a scale is
 # stated: a range, whose ends rare values may determine, or the norm of a row.
 _SCALES_PAY = 7.0
-# Value of n mu over the root of the number of columns of numbers from which on features of all of
-# them together gain more than their noise costs; and their number.
+# Value of n mu over the root of the number of encoded columns from which on features of all numbers
+# together gain more than their noise costs; and their number.
 _JOINT_PAY = 1850.0
 _N_JOINT = 192
 # Number of directions that whitening distinguishes then.
@@ -45,16 +45,21 @@ def scales_pay(n_samples: int, n_columns: int, mu: float) -> bool:
 
 
 def joint_features(
-    columns: AdditiveMap, n_samples: int, mu: float, limits: tuple[int, int], seed: int
+    columns: AdditiveMap,
+    n_encoded: int,
+    n_samples: int,
+    mu: float,
+    limits: tuple[int, int],
+    seed: int,
 ) -> AdditiveMap:
     """Return the map with Fourier features of all numbers, if they pay.
 
-    The `limits` are the largest number of all features, and the number of bytes for them: to
+    A row has `n_encoded` columns without indicators of missing numbers. The `limits` are the largest number of all features, and the number of bytes for them: to
     compute so many again at every pass would take too long.
     """
     most = min(limits[0], limits[1] // (4 * n_samples)) - columns.n_components
     size, n_curved = min(_N_JOINT, most) // 2, columns.n_features_in - columns.n_plain
-    if n_samples * mu < _JOINT_PAY * math.sqrt(n_curved) or n_curved < 2 or size < 1:
+    if n_samples * mu < _JOINT_PAY * math.sqrt(n_encoded) or n_curved < 2 or size < 1:
         return columns
     from dp_halfspace.projection.features import draw_additive  # noqa: PLC0415
 

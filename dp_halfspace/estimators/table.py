@@ -101,8 +101,8 @@ class PrivateTableClassifier(PrivateClassifier):
         a list of labels.
     features : {"auto", "additive", "linear"}, default="auto"
         The features of the model: the columns themselves (``"linear"``); in addition two cosines
-        of each numeric column (``"additive"``); in addition, with many rows of numbers alone,
-        Fourier features of all columns (``"auto"``, which also shortens rows far from the mean when
+        of each numeric column (``"additive"``); in addition, with many rows, Fourier
+        features of all numbers together (``"auto"``, which also shortens rows far from the mean when
         it scores them).
     probability : bool, default=True
         Whether `predict_proba` is there. In small tables a noisy count of errors takes a share of
@@ -357,10 +357,10 @@ class PrivateTableClassifier(PrivateClassifier):
             terms = n_terms(n_numbers, limit - n_plain, COLUMN_TERMS)
         drawn = AdditiveMap(n_columns, terms, n_plain=n_plain, length=encoding.length)
         seed = 0
-        if self.features == "auto" and not budget.is_pure and data.X.shape[1] == n_numbers:
+        if self.features == "auto" and not budget.is_pure:
             seed = int(public_generator(self.random_state, "features").integers(2**63))
-            limits = limit, KEPT_FEATURES
-            drawn = joint_features(drawn, n_samples, budget.mu, limits, seed)
+            sizes, limits = (sum(encoding.widths), n_samples), (limit, KEPT_FEATURES)
+            drawn = joint_features(drawn, *sizes, budget.mu, limits, seed)
         features = replace(
             columns_of(data),
             feature_map=drawn,

@@ -469,3 +469,21 @@ def test_a_fit_without_names_forgets_those_of_the_one_before():
         warnings.simplefilter("ignore")
         assert list(model.fit(numbers, y).feature_names_in_) == ["0"]
         assert not hasattr(model.fit(numbers.to_numpy(), y), "feature_names_in_")
+
+
+@pytest.mark.parametrize(("strength", "n_joint"), [(1850.01, 192), (1849.99, 0)])
+def test_numbers_beside_categories_have_joint_features_with_many_records(strength, n_joint):
+    """A row has two numbers and one of three categories: five encoded columns."""
+    frame = pd.DataFrame({"a": [1.5, 2.5], "b": [0.5, np.nan], "c": ["x", "y"]})
+    frame, labels = pd.concat([frame] * 1000), ["no", "yes"] * 1000
+    delta = 1.0 / len(frame) ** 2
+    epsilon = accounting.epsilon([Gaussian(strength * 5**0.5 / len(frame))], delta)
+    model = PrivateTableClassifier(
+        epsilon=epsilon,
+        delta=delta,
+        classes=["no", "yes"],
+        schema={"a": "number", "b": "number", "c": ["x", "y", "z"]},
+    )
+    # Three features and an indicator of each number, and three codes.
+    n_components = dict(model.plan(frame, labels).public)["n_components"]
+    assert n_components == 2 * 4 + 3 + n_joint
