@@ -5469,6 +5469,12 @@ MUTANTS = [
             "Gaussian(e.mu) if isinstance(e, SampledGaussian) else e",
             "test_a_secret_record_costs_no_more_than_a_public_one",
         ),
+        (
+            "total_pld",
+            "_group_pld(tuple(g), cells)",
+            "_group_pld(tuple(g[:1]), cells)",
+            "test_every_event_of_a_group_counts",
+        ),
     ),
     *of(
         "privacy/budget.py",
@@ -6119,6 +6125,12 @@ MUTANTS = [
             "step_up(root(upper, 0.0, high, log_delta), upper, log_delta)",
             "root(upper, 0.0, high, log_delta)",
             "test_roots_are_checked_before_they_are_used",
+        ),
+        (
+            "gdp_epsilon",
+            "log_gdp_upper(mu, 0.0) <= log_delta",
+            "log_gdp_delta(mu, np.zeros(1))[0] <= log_delta",
+            "test_edges_of_the_inverses",
         ),
     ),
     *of(
@@ -7349,6 +7361,24 @@ MUTANTS = [
             "np.maximum(mu, _FEWEST_CELLS * step)",
             "mu",
             "test_the_loss_of_narrow_terms_far_from_zero_is_replaced_by_one_that_dominates",
+        ),
+        (
+            "PLD.plus",
+            "min(a.tail, b.tail)",
+            "max(a.tail, b.tail)",
+            "test_the_tail_of_a_sum_is_kept_if_that_of_a_part_is",
+        ),
+        (
+            "PLD.plus",
+            "a.error + b.error > _TOO_INEXACT",
+            "False",
+            "test_errors_of_sums_add_up",
+        ),
+        (
+            "",
+            "_LEAST_COVERED = 1e-305",
+            "_LEAST_COVERED = 1e-30",
+            "test_pairwise_losses_keep_the_upper_mass",
         ),
     ),
     *of(
