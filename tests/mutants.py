@@ -5499,6 +5499,24 @@ MUTANTS = [
         ),
         ("Budget.equal_parts", "math.sqrt(count)", "1.0", "test_equal_parts_make_the_whole"),
         ("Budget.epsilon", "* FAR_DOWN", "* 1.01", "test_a_share_and_the_rest_make_the_whole"),
+        (
+            "Budget.equal_parts",
+            "math.sqrt(count) * DOWN",
+            "math.sqrt(count)",
+            "test_parts_are_rounded_down",
+        ),
+        (
+            "Budget.parts",
+            "math.sqrt(share) * DOWN",
+            "math.sqrt(share)",
+            "test_parts_are_rounded_down",
+        ),
+        (
+            "Budget.parts",
+            "share * DOWN",
+            "share",
+            "test_parts_are_rounded_down",
+        ),
     ),
     *of(
         "privacy/events.py",
@@ -5673,6 +5691,12 @@ MUTANTS = [
             "2 * positive_rational",
             "1 * positive_rational",
             "test_frequencies_match_enumeration",
+        ),
+        (
+            "_draw_successes",
+            "candidates.utilities[indices[i]]",
+            "candidates.utilities[i]",
+            "test_gaps_of_undecided_trials_are_exact",
         ),
     ),
     *of(
@@ -6148,6 +6172,12 @@ MUTANTS = [
             "low + mu, high + mu",
             "test_log_ratio_is_just_above_the_supremum",
         ),
+        (
+            "chord_shares",
+            "(weights + _RELATIVE_ERROR).tolist()",
+            "weights.tolist()",
+            "test_the_allowance_arrives",
+        ),
     ),
     *of(
         "privacy/random_stopping.py",
@@ -6278,6 +6308,12 @@ MUTANTS = [
             "delta + factor * fpr",
             "factor * fpr",
             "test_gaussian_noise_has_the_power_of_neyman_and_pearson",
+        ),
+        (
+            "PrivacyRecord.attack_tpr",
+            "min(found) * UP",
+            "min(found)",
+            "test_pure_epsilon_has_two_lines",
         ),
     ),
     *of(
