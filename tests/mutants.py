@@ -7298,6 +7298,24 @@ MUTANTS = [
             "is_narrow",
             "test_a_column_near_zero_has_no_range_to_be_counted_in",
         ),
+        (
+            "NoiseDistribution.gain",
+            "math.sqrt(2.0) / self.deviation",
+            "1.0 / self.deviation",
+            "test_gains_are_ratios_of_the_likelihoods_of_the_noise",
+        ),
+        (
+            "match_linear",
+            "length / math.sqrt(12.0)",
+            "length",
+            "test_the_width_of_equal_cells_is_a_standard_deviation",
+        ),
+        (
+            "affordable_scales",
+            "_LEAST_STRENGTH * math.sqrt(n_features)",
+            "_LEAST_STRENGTH * n_features",
+            "test_scales_are_released_where_the_noise_leaves_them",
+        ),
     ),
     *of(
         "papers/labels.py",
