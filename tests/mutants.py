@@ -7214,6 +7214,18 @@ MUTANTS = [
             "CLIP",
             "test_columns_are_clipped_as_in_a_prediction",
         ),
+        (
+            "moment_release",
+            "shape.n_samples, shape.n_final, shape.block_rows",
+            "shape.n_samples, shape.n_final, 1",
+            "test_roundings_are_those_of_the_blocks_in_which_rows_are_summed",
+        ),
+        (
+            "step_release",
+            "shape.n_classes, shape.block_rows",
+            "shape.n_classes, 1",
+            "test_roundings_are_those_of_the_blocks_in_which_rows_are_summed",
+        ),
     ),
     *of(
         "estimators/base.py",
@@ -7593,6 +7605,16 @@ MUTANTS = [
             "row_bound=2.0, people=self.people",
             "row_bound=2.0",
             "test_rows_that_are_clipped_again_belong_to_the_same_people",
+        ),
+    ),
+    *of(
+        "engine/linear.py",
+        "tests/engine/test_standard_errors.py",
+        (
+            "with_shrunk_joint",
+            "found > by_noise else 0.0",
+            "found > by_noise else 1.0",
+            "test_joint_features_that_are_no_more_than_noise_are_dropped",
         ),
     ),
 ]
