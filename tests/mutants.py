@@ -2777,6 +2777,12 @@ MUTANTS = [
             "sizes / sizes.min()",
             "test_weights_are_at_most_one_and_balance_released_counts",
         ),
+        (
+            "class_counts",
+            "minlength=n_classes",
+            "minlength=0",
+            "test_a_class_without_records_is_counted",
+        ),
     ),
     *of(
         "engine/steps.py",
@@ -3187,6 +3193,12 @@ MUTANTS = [
             "1.0 / np.mean(1.0 / class_weights)",
             "1.0",
             "test_mean_curvatures_are_those_of_the_clipped_loss",
+        ),
+        (
+            "step_errors",
+            "constant**2",
+            "constant",
+            "test_the_constant_is_a_column_of_the_mean_square_of_its_entries",
         ),
     ),
     *of(
@@ -7174,6 +7186,12 @@ MUTANTS = [
             "range(0, len(out), AT_ONCE - int(np.isnan(np.asarray(rows, float)).any()))",
             "test_the_rows_that_are_mapped_at_a_time_are_public",
         ),
+        (
+            "Features.columns",
+            "np.asarray(rows, dtype=np.float64)",
+            "np.asarray(rows, dtype=np.float32)",
+            "test_other_maps_read_rows_of_norm_one",
+        ),
     ),
     *of(
         "rows/rows.py",
@@ -7347,6 +7365,12 @@ MUTANTS = [
             "self.margin * weights[classes[index]]",
             "self.margin * np.ones(len(index))",
             "test_class_weights_reach_the_steps",
+        ),
+        (
+            "plan_known_margin",
+            "plan_phased_prox(*shape, mu=mu, margin=kept, order=order)",
+            "plan_phased_prox(*shape, mu=mu, margin=margin, order=order)",
+            "test_a_projection_keeps_a_part_of_the_margin",
         ),
     ),
     *of(

@@ -206,3 +206,12 @@ def test_joint_features_that_are_no_more_than_noise_are_dropped(error, kept, mon
     )
     found = linear.with_shrunk_joint(SimpleNamespace(n_columns=4), known, 2)
     assert found.average.tolist() == [1.0, 1.0, kept, kept, 1.0]
+
+
+def test_the_constant_is_a_column_of_the_mean_square_of_its_entries():
+    """A direction of the same mean square has the same error."""
+    walk = replace(first_walk(2, 2, 1000.0, 0.4, 2.0), n_averaged=20)
+    centring = map_of(np.array([0.25]), constant=0.5)
+    by_noise, by_sample = step_errors(walk, centring, 1000.0, np.ones(2))
+    assert by_noise[0, 0] == pytest.approx(by_noise[0, 1])
+    assert by_sample[0, 0] == pytest.approx(by_sample[0, 1])
