@@ -919,6 +919,12 @@ MUTANTS = [
             "self.epsilon",
             "test_draws_have_the_claimed_distribution",
         ),
+        (
+            "LaplaceLinearTerm.perturb",
+            "l2_laplace(block, self.scale, source=source, grid_bits=bits) for block in value]",
+            "l2_laplace(value[0], self.scale, source=source, grid_bits=bits)] * len(value)",
+            "test_draws_have_the_claimed_distribution",
+        ),
     ),
     *of(
         "papers/objective.py",
@@ -944,6 +950,12 @@ MUTANTS = [
             "risk)\n    ridge = max(ridge, risk.ridge_floor(epsilon)",
             "risk",
             "test_exact_delta_in_one_dimension",
+        ),
+        (
+            "feasible_ridge",
+            "0.5 * delta",
+            "2.0 * delta",
+            "test_feasible_ridge_leaves_half_of_delta",
         ),
     ),
     *of(
