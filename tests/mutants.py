@@ -1186,6 +1186,18 @@ MUTANTS = [
             "0.5",
             "test_a_record_changes_a_loss_by_one_at_most",
         ),
+        (
+            "network_sensitivity",
+            "2.0 * n_samples * per_score",
+            "n_samples * per_score",
+            "test_the_allowance_for_scores_is_that_of_the_proof",
+        ),
+        (
+            "network_losses",
+            "np.maximum(largest * RAMP_WIDTH, TINY)",
+            "RAMP_WIDTH",
+            "test_the_ramp_is_as_wide_as_the_scores_are_large",
+        ),
     ),
     *of(
         "estimators/_ranking.py",
@@ -1385,6 +1397,18 @@ MUTANTS = [
             "permit.choose(np.concatenate(costs), choice, is_cost=True)",
             "int(np.concatenate(costs).argmin())",
             "test_every_direction_is_chosen_by_the_mechanism_from_the_exact_costs",
+        ),
+        (
+            "_choose_direction",
+            'side="right"',
+            'side="left"',
+            "test_a_number_is_that_of_its_own_block",
+        ),
+        (
+            "plan_direction_training",
+            "problem.seed is None and math.isinf(epsilon)",
+            "problem.seed is None",
+            "test_directions_are_drawn_anew_unless_there_is_no_noise",
         ),
     ),
     *of(
