@@ -1966,6 +1966,12 @@ MUTANTS = [
             "place[name] = lower[other]",
             "test_a_word_for_a_boolean_is_the_category_that_is_spelled_like_it",
         ),
+        (
+            "_read_decimal",
+            "close if Decimal(repr(close)) == number else number",
+            "number",
+            "test_numbers_are_exact",
+        ),
     ),
     *of(
         "data/cells.py",
