@@ -3515,6 +3515,12 @@ MUTANTS = [
             "is_sparse=False",
             "test_a_plan_counts_the_rows_that_are_summed_at_a_time",
         ),
+        (
+            "risk_of",
+            "formed if is_formed else read.block_rows",
+            "1",
+            "test_allowances_are_for_the_blocks_that_are_summed",
+        ),
     ),
     *of(
         "estimators/_centred.py",
@@ -3838,6 +3844,12 @@ MUTANTS = [
             "set(about) - _STATED",
             "set()",
             "test_what_a_newer_version_states_stops_every_charge",
+        ),
+        (
+            "Balance.after",
+            '(Pure(math.inf),) if record.noise == "seeded" else record.events',
+            "record.events",
+            "test_an_entry_with_seeded_noise_has_no_guarantee",
         ),
     ),
     *of(
@@ -7398,6 +7410,12 @@ MUTANTS = [
             "1.0",
             "test_responses_are_made_up_for_by_the_chance_of_a_lie",
         ),
+        (
+            "plan_labels",
+            "rows.block_rows",
+            "1",
+            "test_the_noise_is_for_the_blocks_that_are_summed",
+        ),
     ),
     *of(
         "papers/known_margin.py",
@@ -7681,6 +7699,26 @@ MUTANTS = [
             "found > by_noise else 0.0",
             "found > by_noise else 1.0",
             "test_joint_features_that_are_no_more_than_noise_are_dropped",
+        ),
+    ),
+    *of(
+        "papers/training.py",
+        "tests/papers/test_margin_gd.py",
+        (
+            "Problem.sizes",
+            '"block_rows": block_rows',
+            '"block_rows": 1',
+            "test_the_allowance_is_for_the_blocks_that_are_summed",
+        ),
+    ),
+    *of(
+        "papers/pairs.py",
+        "tests/estimators/test_perturbation.py",
+        (
+            "plan_pairs",
+            "UP, block_rows, normaliser",
+            "UP, 1, normaliser",
+            "test_allowances_are_for_the_blocks_that_are_summed",
         ),
     ),
 ]
