@@ -1792,6 +1792,12 @@ MUTANTS = [
             "-2.0 * float(logsumexp(ratios))",
             "test_levels_hold_and_show_half_the_noise",
         ),
+        (
+            "losses_of",
+            "own + max(own + below, above - own)",
+            "own",
+            "test_a_choice_with_its_count_costs_what_it_is_charged",
+        ),
     ),
     *of(
         "audit/white_box.py",
@@ -1971,6 +1977,12 @@ MUTANTS = [
             "close if Decimal(repr(close)) == number else number",
             "number",
             "test_numbers_are_exact",
+        ),
+        (
+            "truth_of",
+            "cell in (0, 1)",
+            "True",
+            "test_every_way_to_write_a_value_has_one_reading_under_each_rule",
         ),
     ),
     *of(
@@ -6541,6 +6553,12 @@ MUTANTS = [
             "n",
             "test_more_blocks_than_a_table_of_one_row_for_each_person_has_are_added_by_kahan",
         ),
+        (
+            "Rows._sum_blocks",
+            "PLAIN_BLOCKS)",
+            "10**9)",
+            "test_only_few_blocks_are_added_one_by_one",
+        ),
     ),
     *of(
         "rows/blocks.py",
@@ -7609,6 +7627,12 @@ MUTANTS = [
             "weights[labels]",
             "weights",
             "test_errors_count_by_the_weights_of_their_labels",
+        ),
+        (
+            "plan_staged_tree",
+            "(epsilon - first) * FAR_DOWN",
+            "epsilon - first",
+            "test_both_stages_stay_within_the_budget",
         ),
     ),
     *of(

@@ -205,6 +205,7 @@ def test_every_way_to_write_a_value_has_one_reading_under_each_rule():
     for one in ONES:
         cell = canonical(one)
         assert (number_of(cell), truth_of(cell), text_of(cell), date_of(cell)) == (1, True, "1", 1)
+    assert truth_of(2) is None
     for truth in (True, np.True_, "true", "TRUE", " True"):
         cell = canonical(truth)
         assert (number_of(cell), truth_of(cell), text_of(cell)) == (1.0, True, "true")
