@@ -2099,6 +2099,12 @@ MUTANTS = [
             "",
             "test_what_this_library_raises_of_a_chunk_is_said",
         ),
+        (
+            "_compute_parts",
+            "except MemoryError",
+            "except ZeroDivisionError",
+            "test_a_scheduler_without_memory_says_so",
+        ),
     ),
     *of(
         "data/chunks.py",
@@ -3532,6 +3538,12 @@ MUTANTS = [
             "formed if is_formed else read.block_rows",
             "1",
             "test_allowances_are_for_the_blocks_that_are_summed",
+        ),
+        (
+            "plan_moment",
+            "moment_noise(n_samples, size, read.block_rows",
+            "moment_noise(n_samples, size, 1",
+            "test_the_noise_of_a_moment_is_for_the_blocks_that_are_summed",
         ),
     ),
     *of(
@@ -7607,6 +7619,12 @@ MUTANTS = [
             "group_size(1.0)",
             "GRAM_GROUP",
             "test_a_map_that_amplifies_roundings_has_smaller_groups",
+        ),
+        (
+            "Float32Rows._sum_blocks",
+            "len(self._matrix) <= PLAIN_BLOCKS * self.block_rows",
+            "True",
+            "test_only_few_blocks_are_added_one_by_one",
         ),
     ),
     *of(

@@ -58,6 +58,20 @@ def test_allowances_are_for_the_blocks_that_are_summed(model, monkeypatch):
     assert 1 < planned == read < 300
 
 
+def test_the_noise_of_a_moment_is_for_the_blocks_that_are_summed(monkeypatch):
+    monkeypatch.setattr(blocks, "_SUMMED_ENTRIES", 60)
+    honest, seen = _centred.moment_noise, set()
+
+    def watched(n_samples, n_columns, block_rows, *budget, **how):
+        seen.add(block_rows)
+        return honest(n_samples, n_columns, block_rows, *budget, **how)
+
+    monkeypatch.setattr(_centred, "moment_noise", watched)
+    X, y = separated(300, 3, seed=0)
+    Output(classes=[0, 1]).fit(X, y)
+    assert seen == {20}
+
+
 @both
 @pytest.mark.parametrize("form", [np.asarray, sparse.csr_array])
 def test_a_plan_counts_the_rows_that_are_summed_at_a_time(kind, form):
