@@ -7763,4 +7763,14 @@ MUTANTS = [
             "test_allowances_are_for_the_blocks_that_are_summed",
         ),
     ),
+    *of(
+        "optim/objectives.py",
+        "tests/optim/objectives/test_margin.py",
+        (
+            "MarginObjective.gradient_lipschitz",
+            "3.0 * length * self.radius",
+            "length * self.radius",
+            "test_a_tilted_loss_is_as_smooth_as_it_says_as_far_as_iterates_go",
+        ),
+    ),
 ]
