@@ -1488,6 +1488,12 @@ MUTANTS = [
             "1.1 * epsilon",
             "test_a_count_of_errors_is_within_the_budget",
         ),
+        (
+            "counted_share",
+            "choice.choice_epsilon * share",
+            "share",
+            "test_a_choice_of_a_larger_epsilon_fits_more_by_chance",
+        ),
     ),
     *of(
         "selection/small_tables.py",
@@ -5292,6 +5298,12 @@ MUTANTS = [
             "pass",
             "test_weights_of_all_classes_are_one_over_a_regulariser",
         ),
+        (
+            "MarginRisk.sensitivity",
+            "2.0 * self.row_length * logistic_diameter(largest_margin)",
+            "2.0 * self.row_norm * logistic_diameter(largest_margin)",
+            "test_an_adversary_makes_the_gradients_of_the_logistic_loss_longer",
+        ),
     ),
     *of(
         "optim/risks.py",
@@ -7521,6 +7533,18 @@ MUTANTS = [
             "n_samples if people is None else len(people)",
             "n_samples",
             "test_a_scaler_forgets_names_and_plans_for_people",
+        ),
+        (
+            "PrivateScaler._scales",
+            "float(self.clip)",
+            "CLIP",
+            "test_parameters_of_scalers_reach_their_results",
+        ),
+        (
+            "CellScaler.in_column_scales",
+            "/ self.data_norm",
+            "",
+            "test_parameters_of_scalers_reach_their_results",
         ),
     ),
     *of(
