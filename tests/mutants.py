@@ -919,6 +919,12 @@ MUTANTS = [
             "self.epsilon",
             "test_draws_have_the_claimed_distribution",
         ),
+        (
+            "LaplaceLinearTerm.perturb",
+            "l2_laplace(block, self.scale, source=source, grid_bits=bits) for block in value]",
+            "l2_laplace(value[0], self.scale, source=source, grid_bits=bits)] * len(value)",
+            "test_draws_have_the_claimed_distribution",
+        ),
     ),
     *of(
         "papers/objective.py",
@@ -944,6 +950,12 @@ MUTANTS = [
             "risk)\n    ridge = max(ridge, risk.ridge_floor(epsilon)",
             "risk",
             "test_exact_delta_in_one_dimension",
+        ),
+        (
+            "feasible_ridge",
+            "0.5 * delta",
+            "2.0 * delta",
+            "test_feasible_ridge_leaves_half_of_delta",
         ),
     ),
     *of(
@@ -1174,6 +1186,18 @@ MUTANTS = [
             "0.5",
             "test_a_record_changes_a_loss_by_one_at_most",
         ),
+        (
+            "network_sensitivity",
+            "2.0 * n_samples * per_score",
+            "n_samples * per_score",
+            "test_the_allowance_for_scores_is_that_of_the_proof",
+        ),
+        (
+            "network_losses",
+            "np.maximum(largest * RAMP_WIDTH, TINY)",
+            "RAMP_WIDTH",
+            "test_the_ramp_is_as_wide_as_the_scores_are_large",
+        ),
     ),
     *of(
         "estimators/_ranking.py",
@@ -1374,6 +1398,18 @@ MUTANTS = [
             "int(np.concatenate(costs).argmin())",
             "test_every_direction_is_chosen_by_the_mechanism_from_the_exact_costs",
         ),
+        (
+            "_choose_direction",
+            'side="right"',
+            'side="left"',
+            "test_a_number_is_that_of_its_own_block",
+        ),
+        (
+            "plan_direction_training",
+            "problem.seed is None and math.isinf(epsilon)",
+            "problem.seed is None",
+            "test_directions_are_drawn_anew_unless_there_is_no_noise",
+        ),
     ),
     *of(
         "papers/staged_search.py",
@@ -1451,6 +1487,12 @@ MUTANTS = [
             "epsilon * DOWN",
             "1.1 * epsilon",
             "test_a_count_of_errors_is_within_the_budget",
+        ),
+        (
+            "counted_share",
+            "choice.choice_epsilon * share",
+            "share",
+            "test_a_choice_of_a_larger_epsilon_fits_more_by_chance",
         ),
     ),
     *of(
@@ -1756,6 +1798,12 @@ MUTANTS = [
             "-2.0 * float(logsumexp(ratios))",
             "test_levels_hold_and_show_half_the_noise",
         ),
+        (
+            "losses_of",
+            "own + max(own + below, above - own)",
+            "own",
+            "test_a_choice_with_its_count_costs_what_it_is_charged",
+        ),
     ),
     *of(
         "audit/white_box.py",
@@ -1930,6 +1978,18 @@ MUTANTS = [
             "place[name] = lower[other]",
             "test_a_word_for_a_boolean_is_the_category_that_is_spelled_like_it",
         ),
+        (
+            "_read_decimal",
+            "close if Decimal(repr(close)) == number else number",
+            "number",
+            "test_numbers_are_exact",
+        ),
+        (
+            "truth_of",
+            "cell in (0, 1)",
+            "True",
+            "test_every_way_to_write_a_value_has_one_reading_under_each_rule",
+        ),
     ),
     *of(
         "data/cells.py",
@@ -2044,6 +2104,12 @@ MUTANTS = [
             'and [opname[code] for code in last] == ["RAISE_VARARGS"]',
             "",
             "test_what_this_library_raises_of_a_chunk_is_said",
+        ),
+        (
+            "_compute_parts",
+            "except MemoryError",
+            "except ZeroDivisionError",
+            "test_a_scheduler_without_memory_says_so",
         ),
     ),
     *of(
@@ -2777,6 +2843,12 @@ MUTANTS = [
             "sizes / sizes.min()",
             "test_weights_are_at_most_one_and_balance_released_counts",
         ),
+        (
+            "class_counts",
+            "minlength=n_classes",
+            "minlength=0",
+            "test_a_class_without_records_is_counted",
+        ),
     ),
     *of(
         "engine/steps.py",
@@ -3188,6 +3260,12 @@ MUTANTS = [
             "1.0",
             "test_mean_curvatures_are_those_of_the_clipped_loss",
         ),
+        (
+            "step_errors",
+            "constant**2",
+            "constant",
+            "test_the_constant_is_a_column_of_the_mean_square_of_its_entries",
+        ),
     ),
     *of(
         "estimators/auc.py",
@@ -3460,6 +3538,18 @@ MUTANTS = [
             "is_sparse=facts.is_sparse",
             "is_sparse=False",
             "test_a_plan_counts_the_rows_that_are_summed_at_a_time",
+        ),
+        (
+            "risk_of",
+            "formed if is_formed else read.block_rows",
+            "1",
+            "test_allowances_are_for_the_blocks_that_are_summed",
+        ),
+        (
+            "plan_moment",
+            "moment_noise(n_samples, size, read.block_rows",
+            "moment_noise(n_samples, size, 1",
+            "test_the_noise_of_a_moment_is_for_the_blocks_that_are_summed",
         ),
     ),
     *of(
@@ -3784,6 +3874,12 @@ MUTANTS = [
             "set(about) - _STATED",
             "set()",
             "test_what_a_newer_version_states_stops_every_charge",
+        ),
+        (
+            "Balance.after",
+            '(Pure(math.inf),) if record.noise == "seeded" else record.events',
+            "record.events",
+            "test_an_entry_with_seeded_noise_has_no_guarantee",
         ),
     ),
     *of(
@@ -5202,6 +5298,12 @@ MUTANTS = [
             "pass",
             "test_weights_of_all_classes_are_one_over_a_regulariser",
         ),
+        (
+            "MarginRisk.sensitivity",
+            "2.0 * self.row_length * logistic_diameter(largest_margin)",
+            "2.0 * self.row_norm * logistic_diameter(largest_margin)",
+            "test_an_adversary_makes_the_gradients_of_the_logistic_loss_longer",
+        ),
     ),
     *of(
         "optim/risks.py",
@@ -5469,6 +5571,12 @@ MUTANTS = [
             "Gaussian(e.mu) if isinstance(e, SampledGaussian) else e",
             "test_a_secret_record_costs_no_more_than_a_public_one",
         ),
+        (
+            "total_pld",
+            "_group_pld(tuple(g), cells)",
+            "_group_pld(tuple(g[:1]), cells)",
+            "test_every_event_of_a_group_counts",
+        ),
     ),
     *of(
         "privacy/budget.py",
@@ -5493,6 +5601,24 @@ MUTANTS = [
         ),
         ("Budget.equal_parts", "math.sqrt(count)", "1.0", "test_equal_parts_make_the_whole"),
         ("Budget.epsilon", "* FAR_DOWN", "* 1.01", "test_a_share_and_the_rest_make_the_whole"),
+        (
+            "Budget.equal_parts",
+            "math.sqrt(count) * DOWN",
+            "math.sqrt(count)",
+            "test_parts_are_rounded_down",
+        ),
+        (
+            "Budget.parts",
+            "math.sqrt(share) * DOWN",
+            "math.sqrt(share)",
+            "test_parts_are_rounded_down",
+        ),
+        (
+            "Budget.parts",
+            "share * DOWN",
+            "share",
+            "test_parts_are_rounded_down",
+        ),
     ),
     *of(
         "privacy/events.py",
@@ -5667,6 +5793,12 @@ MUTANTS = [
             "2 * positive_rational",
             "1 * positive_rational",
             "test_frequencies_match_enumeration",
+        ),
+        (
+            "_draw_successes",
+            "candidates.utilities[indices[i]]",
+            "candidates.utilities[i]",
+            "test_gaps_of_undecided_trials_are_exact",
         ),
     ),
     *of(
@@ -6120,6 +6252,12 @@ MUTANTS = [
             "root(upper, 0.0, high, log_delta)",
             "test_roots_are_checked_before_they_are_used",
         ),
+        (
+            "gdp_epsilon",
+            "log_gdp_upper(mu, 0.0) <= log_delta",
+            "log_gdp_delta(mu, np.zeros(1))[0] <= log_delta",
+            "test_edges_of_the_inverses",
+        ),
     ),
     *of(
         "privacy/random_stopping.py",
@@ -6135,6 +6273,12 @@ MUTANTS = [
             "low - mu, high - mu",
             "low + mu, high + mu",
             "test_log_ratio_is_just_above_the_supremum",
+        ),
+        (
+            "chord_shares",
+            "(weights + _RELATIVE_ERROR).tolist()",
+            "weights.tolist()",
+            "test_the_allowance_arrives",
         ),
     ),
     *of(
@@ -6266,6 +6410,12 @@ MUTANTS = [
             "delta + factor * fpr",
             "factor * fpr",
             "test_gaussian_noise_has_the_power_of_neyman_and_pearson",
+        ),
+        (
+            "PrivacyRecord.attack_tpr",
+            "min(found) * UP",
+            "min(found)",
+            "test_pure_epsilon_has_two_lines",
         ),
     ),
     *of(
@@ -6426,6 +6576,12 @@ MUTANTS = [
             "n if self.people is None else len(self.people)",
             "n",
             "test_more_blocks_than_a_table_of_one_row_for_each_person_has_are_added_by_kahan",
+        ),
+        (
+            "Rows._sum_blocks",
+            "PLAIN_BLOCKS)",
+            "10**9)",
+            "test_only_few_blocks_are_added_one_by_one",
         ),
     ),
     *of(
@@ -7126,6 +7282,12 @@ MUTANTS = [
             "range(0, len(out), AT_ONCE - int(np.isnan(np.asarray(rows, float)).any()))",
             "test_the_rows_that_are_mapped_at_a_time_are_public",
         ),
+        (
+            "Features.columns",
+            "np.asarray(rows, dtype=np.float64)",
+            "np.asarray(rows, dtype=np.float32)",
+            "test_other_maps_read_rows_of_norm_one",
+        ),
     ),
     *of(
         "rows/rows.py",
@@ -7165,6 +7327,18 @@ MUTANTS = [
             "COLUMN_CLIP",
             "CLIP",
             "test_columns_are_clipped_as_in_a_prediction",
+        ),
+        (
+            "moment_release",
+            "shape.n_samples, shape.n_final, shape.block_rows",
+            "shape.n_samples, shape.n_final, 1",
+            "test_roundings_are_those_of_the_blocks_in_which_rows_are_summed",
+        ),
+        (
+            "step_release",
+            "shape.n_classes, shape.block_rows",
+            "shape.n_classes, 1",
+            "test_roundings_are_those_of_the_blocks_in_which_rows_are_summed",
         ),
     ),
     *of(
@@ -7250,6 +7424,24 @@ MUTANTS = [
             "is_narrow",
             "test_a_column_near_zero_has_no_range_to_be_counted_in",
         ),
+        (
+            "NoiseDistribution.gain",
+            "math.sqrt(2.0) / self.deviation",
+            "1.0 / self.deviation",
+            "test_gains_are_ratios_of_the_likelihoods_of_the_noise",
+        ),
+        (
+            "match_linear",
+            "length / math.sqrt(12.0)",
+            "length",
+            "test_the_width_of_equal_cells_is_a_standard_deviation",
+        ),
+        (
+            "affordable_scales",
+            "_LEAST_STRENGTH * math.sqrt(n_features)",
+            "_LEAST_STRENGTH * n_features",
+            "test_scales_are_released_where_the_noise_leaves_them",
+        ),
     ),
     *of(
         "papers/labels.py",
@@ -7260,6 +7452,12 @@ MUTANTS = [
             "1.0",
             "test_responses_are_made_up_for_by_the_chance_of_a_lie",
         ),
+        (
+            "plan_labels",
+            "rows.block_rows",
+            "1",
+            "test_the_noise_is_for_the_blocks_that_are_summed",
+        ),
     ),
     *of(
         "papers/known_margin.py",
@@ -7269,6 +7467,12 @@ MUTANTS = [
             "self.margin * weights[classes[index]]",
             "self.margin * np.ones(len(index))",
             "test_class_weights_reach_the_steps",
+        ),
+        (
+            "plan_known_margin",
+            "plan_phased_prox(*shape, mu=mu, margin=kept, order=order)",
+            "plan_phased_prox(*shape, mu=mu, margin=margin, order=order)",
+            "test_a_projection_keeps_a_part_of_the_margin",
         ),
     ),
     *of(
@@ -7330,6 +7534,18 @@ MUTANTS = [
             "n_samples",
             "test_a_scaler_forgets_names_and_plans_for_people",
         ),
+        (
+            "PrivateScaler._scales",
+            "float(self.clip)",
+            "CLIP",
+            "test_parameters_of_scalers_reach_their_results",
+        ),
+        (
+            "CellScaler.in_column_scales",
+            "/ self.data_norm",
+            "",
+            "test_parameters_of_scalers_reach_their_results",
+        ),
     ),
     *of(
         "privacy/accounting.py",
@@ -7349,6 +7565,24 @@ MUTANTS = [
             "np.maximum(mu, _FEWEST_CELLS * step)",
             "mu",
             "test_the_loss_of_narrow_terms_far_from_zero_is_replaced_by_one_that_dominates",
+        ),
+        (
+            "PLD.plus",
+            "min(a.tail, b.tail)",
+            "max(a.tail, b.tail)",
+            "test_the_tail_of_a_sum_is_kept_if_that_of_a_part_is",
+        ),
+        (
+            "PLD.plus",
+            "a.error + b.error > _TOO_INEXACT",
+            "False",
+            "test_errors_of_sums_add_up",
+        ),
+        (
+            "",
+            "_LEAST_COVERED = 1e-305",
+            "_LEAST_COVERED = 1e-30",
+            "test_pairwise_losses_keep_the_upper_mass",
         ),
     ),
     *of(
@@ -7410,6 +7644,12 @@ MUTANTS = [
             "GRAM_GROUP",
             "test_a_map_that_amplifies_roundings_has_smaller_groups",
         ),
+        (
+            "Float32Rows._sum_blocks",
+            "len(self._matrix) <= PLAIN_BLOCKS * self.block_rows",
+            "True",
+            "test_only_few_blocks_are_added_one_by_one",
+        ),
     ),
     *of(
         "estimators/kernel.py",
@@ -7429,6 +7669,12 @@ MUTANTS = [
             "weights[labels]",
             "weights",
             "test_errors_count_by_the_weights_of_their_labels",
+        ),
+        (
+            "plan_staged_tree",
+            "(epsilon - first) * FAR_DOWN",
+            "epsilon - first",
+            "test_both_stages_stay_within_the_budget",
         ),
     ),
     *of(
@@ -7509,6 +7755,46 @@ MUTANTS = [
             "row_bound=2.0, people=self.people",
             "row_bound=2.0",
             "test_rows_that_are_clipped_again_belong_to_the_same_people",
+        ),
+    ),
+    *of(
+        "engine/linear.py",
+        "tests/engine/test_standard_errors.py",
+        (
+            "with_shrunk_joint",
+            "found > by_noise else 0.0",
+            "found > by_noise else 1.0",
+            "test_joint_features_that_are_no_more_than_noise_are_dropped",
+        ),
+    ),
+    *of(
+        "papers/training.py",
+        "tests/papers/test_margin_gd.py",
+        (
+            "Problem.sizes",
+            '"block_rows": block_rows',
+            '"block_rows": 1',
+            "test_the_allowance_is_for_the_blocks_that_are_summed",
+        ),
+    ),
+    *of(
+        "papers/pairs.py",
+        "tests/estimators/test_perturbation.py",
+        (
+            "plan_pairs",
+            "UP, block_rows, normaliser",
+            "UP, 1, normaliser",
+            "test_allowances_are_for_the_blocks_that_are_summed",
+        ),
+    ),
+    *of(
+        "optim/objectives.py",
+        "tests/optim/objectives/test_margin.py",
+        (
+            "MarginObjective.gradient_lipschitz",
+            "3.0 * length * self.radius",
+            "length * self.radius",
+            "test_a_tilted_loss_is_as_smooth_as_it_says_as_far_as_iterates_go",
         ),
     ),
 ]

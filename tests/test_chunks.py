@@ -27,6 +27,7 @@ from dp_halfspace import (
     PrivateTableClassifier,
     PrivateThresholdClassifier,
 )
+from dp_halfspace._memory import OutOfMemory
 from dp_halfspace.data import chunked_data
 from dp_halfspace.data.chunked_data import (
     _check_unchanged,
@@ -35,7 +36,7 @@ from dp_halfspace.data.chunked_data import (
     check_chunks,
     checked_chunks,
 )
-from dp_halfspace.data.chunks import LocalChunks
+from dp_halfspace.data.chunks import LocalChunks, _compute_parts
 from dp_halfspace.datasets import in_chunks, read_parquet
 from dp_halfspace.exceptions import PrivacyWarning
 from dp_halfspace.ledger.ledger import PrivacyLedger
@@ -862,3 +863,11 @@ def test_signs_and_halves_of_words_are_in_the_checksum():
     assert len(marks) == 21
     marks = {_checksum(np.roll(np.repeat([1.0, 0.0], [at, 4000 - at]), at)) for at in range(1, 400)}
     assert len(marks) == 399
+
+
+def test_a_scheduler_without_memory_says_so():
+    def compute(*parts):
+        raise MemoryError(parts)
+
+    with pytest.raises(OutOfMemory, match="make chunks of fewer rows"):
+        _compute_parts(compute, ("a part",))

@@ -912,3 +912,9 @@ def test_a_hundred_replays_of_half_the_noise_all_see_it(monkeypatch):
     pair = flipped()
     half_the_noise(monkeypatch, GaussianNoise)
     assert all(replay(OUTPUT, *pair, n_histories=50).findings for _ in range(100))
+
+
+def test_a_choice_with_its_count_costs_what_it_is_charged():
+    """Its range and both sides of the noise, as large as they are together."""
+    for epsilon, of_choice in ((1.0, 0.4), (1.0, 0.9), (2.0, 0.1)):
+        assert epsilon_of([CountedChoice(epsilon, of_choice)], 0.0) == pytest.approx(epsilon)

@@ -205,6 +205,7 @@ def test_every_way_to_write_a_value_has_one_reading_under_each_rule():
     for one in ONES:
         cell = canonical(one)
         assert (number_of(cell), truth_of(cell), text_of(cell), date_of(cell)) == (1, True, "1", 1)
+    assert truth_of(2) is None
     for truth in (True, np.True_, "true", "TRUE", " True"):
         cell = canonical(truth)
         assert (number_of(cell), truth_of(cell), text_of(cell)) == (1.0, True, "true")
@@ -354,6 +355,7 @@ def test_numbers_are_exact():
         texts = frame.read_column(column).read(lambda cell: text_of(canonical(cell)), object)
         assert texts.tolist() == [str(big), None]
     assert text_of(canonical(Decimal("0.1000"))) == text_of(canonical(0.1)) == "0.1"
+    assert text_of(canonical(Decimal("1.0e-7"))) == text_of(canonical(1e-7)) == "1e-07"
     long = Decimal("0.12345678901234567890123456789")
     assert text_of(canonical(long)) == str(long)
     for huge in (10**5000, Decimal("1e999999"), "9" * 5000):

@@ -20,6 +20,14 @@ def data(codes, n_classes, people=None, weights=None):
 
 
 @pytest.mark.parametrize("n_classes", [2, 3])
+def test_a_class_without_records_is_counted(n_classes):
+    """Otherwise the number of counts would show that it has none."""
+    assert counts_asked(data([0, 0, 0], n_classes), n_classes)[-1] == 0.0
+    weighed = data([0, 0, 0], n_classes, weights=np.ones(3))
+    assert counts_asked(weighed, n_classes).tolist() == [3.0, *[0.0] * (n_classes - 1)]
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
 @pytest.mark.parametrize("kind", ["records", "people", "weights"])
 def test_counts_move_by_their_sensitivity_at_most(n_classes, kind):
     rng, worst = np.random.default_rng(0), 0.0

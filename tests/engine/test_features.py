@@ -150,6 +150,8 @@ def test_other_maps_read_rows_of_norm_one():
     far = np.array([[30.0, 0.0, 40.0], [0.5, 0.5, 0.0]])
     expected = drawn.apply(np.array([[0.6, 0.0, 0.8], [0.25, 0.25, 0.0]]))
     assert_allclose(made.write(far), expected, atol=1e-6)
+    # Rows beyond the range of float32, too.
+    assert_allclose(made.write(far * 1e60)[0], expected[0], atol=1e-6)
 
 
 def test_scores_of_long_rows_are_those_of_shortened_images():

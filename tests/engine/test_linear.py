@@ -21,6 +21,7 @@ from dp_halfspace.engine.scales import ColumnScales
 from dp_halfspace.privacy.budget import Budget
 from dp_halfspace.privacy.events import Gaussian, Repeated
 from dp_halfspace.privacy.mechanisms import GaussianNoise, NoNoise
+from dp_halfspace.rows.rows import Rows
 from tests.adversarial import neighbouring_pairs
 from tests.engine.pairs import plan_of, ratios, training_data
 from tests.permits import assert_costs, permit_for
@@ -383,6 +384,19 @@ def test_equal_neighbouring_events_become_one():
     other = Release("two", Gaussian(0.2), lambda known: None, None, None)
     assert events_of([other, release, release]) == (Gaussian(0.2), Repeated(Gaussian(0.1), 2))
     assert asks_of([other, release, release]) == ("two", "2 ones")
+
+
+def test_roundings_are_those_of_the_blocks_in_which_rows_are_summed():
+    rows = Rows(np.zeros((20_000, 20)), constant=1.0)
+    shape = linear.Shape(n_samples=20_000, n_columns=20, n_classes=2, unit=1.0)
+    budget = Budget.gaussian(1.0)
+    release = linear.moment_release(shape, budget, 1.0)
+    planned = moment.moment_noise(20_000, 21, rows.block_rows, budget, is_single=False)
+    assert 1 < rows.block_rows < 20_000
+    assert release.noise(Known()) == planned
+    sizes = 20_000, 21, 2, rows.block_rows, moment.LARGEST_STRETCH
+    planned = steps.step_sensitivity(*sizes, is_single=False)
+    assert linear.step_release(shape, budget).noise(Known()).sensitivity == planned
 
 
 def test_wide_rows_have_neither_scales_nor_a_moment():

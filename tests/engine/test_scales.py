@@ -5,6 +5,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from scipy.stats import laplace, norm
 
 from dp_halfspace.engine import scales as cells
 from dp_halfspace.engine import scales as units_module
@@ -284,3 +285,33 @@ def test_a_column_near_zero_has_no_range_to_be_counted_in(monkeypatch):
     plan = plan_column_scales(1000, 4, Budget.gaussian(1.0))
     known = plan._use_octaves(units_module.KnownScales(), np.zeros((4, 9)))
     assert known.narrow.tolist() == [2, 3]
+
+
+def test_gains_are_ratios_of_the_likelihoods_of_the_noise():
+    found, expected, deviation = np.array([-2.0, 0.5, 3.0, 9.0]), 4.0, 1.7
+    for kind, noise in (
+        (True, laplace(scale=deviation / math.sqrt(2))),
+        (False, norm(0, deviation)),
+    ):
+        gain = units_module.NoiseDistribution(deviation, kind).gain(found, expected)
+        assert gain == pytest.approx(noise.logpdf(found - expected) - noise.logpdf(found))
+
+
+def test_the_width_of_equal_cells_is_a_standard_deviation():
+    counts = np.zeros(1024)
+    counts[256:512] = 10.0
+    noise = units_module.NoiseDistribution(1.0, is_laplace=False)
+    center, width = units_module.match_linear(counts, 2560, noise, 0.5, 0.02)
+    assert center == pytest.approx(0.375, abs=0.02)
+    assert width == pytest.approx(0.25 / math.sqrt(12), rel=0.1)
+
+
+def test_scales_are_released_where_the_noise_leaves_them():
+    """The noise of all columns together grows with the root of their number."""
+    for n_columns, mu, affordable in (
+        (100, 0.0799, False),
+        (100, 0.0801, True),
+        (4, 0.0159, False),
+    ):
+        found = units_module.affordable_scales(1000, n_columns, Budget.gaussian(mu))
+        assert (found is not None) == affordable

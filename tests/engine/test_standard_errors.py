@@ -1,6 +1,7 @@
 """Standard errors of the noise: the recursion, and what they cover over fits."""
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -193,3 +194,24 @@ def test_joint_features_are_shrunk_where_columns_do_not_act_jointly(monkeypatch)
     nothing = joint_factors(lambda X: coins, monkeypatch)
     assert product.min() > 0.85
     assert nothing.max() < 0.75
+
+
+@pytest.mark.parametrize(("error", "kept"), [(0.5, 0.5), (1.0, 0.0)])
+def test_joint_features_that_are_no_more_than_noise_are_dropped(error, kept, monkeypatch):
+    monkeypatch.setattr(linear, "step_errors", lambda *_: np.full((2, 1, 5), error))
+    walk = replace(first_walk(5, 2, 100.0, 1.0, 1.0), total=np.full(5, 15.0))
+    centring = SimpleNamespace(directions=np.eye(4), with_shared_trace=lambda: None)
+    known = SimpleNamespace(
+        released_walk=walk, released_centring=centring, class_weights=(1.0, 1.0), total=100.0
+    )
+    found = linear.with_shrunk_joint(SimpleNamespace(n_columns=4), known, 2)
+    assert found.average.tolist() == [1.0, 1.0, kept, kept, 1.0]
+
+
+def test_the_constant_is_a_column_of_the_mean_square_of_its_entries():
+    """A direction of the same mean square has the same error."""
+    walk = replace(first_walk(2, 2, 1000.0, 0.4, 2.0), n_averaged=20)
+    centring = map_of(np.array([0.25]), constant=0.5)
+    by_noise, by_sample = step_errors(walk, centring, 1000.0, np.ones(2))
+    assert by_noise[0, 0] == pytest.approx(by_noise[0, 1])
+    assert by_sample[0, 0] == pytest.approx(by_sample[0, 1])

@@ -11,10 +11,13 @@ from dp_halfspace import (
     CertificateError,
     ObjectivePerturbationClassifier,
     OutputPerturbationClassifier,
+    PrivateAUCClassifier,
 )
 from dp_halfspace.estimators import _centred
 from dp_halfspace.optim import get_loss
+from dp_halfspace.papers import objective
 from dp_halfspace.privacy.budget import Budget
+from dp_halfspace.rows import blocks
 from dp_halfspace.rows.rows import clipped_rows
 from tests.conftest import overlapping, separated
 from tests.support import augmented, exact, public, together
@@ -28,6 +31,45 @@ LOSSES = {
 OPTIONS = {"ftol": 1e-16, "gtol": 1e-11, "maxiter": 10000, "maxcor": 50}
 
 both = pytest.mark.parametrize("kind", [Output, Objective], ids=lambda kind: kind.__name__)
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        Output(data_norm=1.0, classes=[0, 1]),
+        Output(classes=[0, 1]),
+        Objective(data_norm=1.0, classes=[0, 1]),
+        PrivateAUCClassifier(mechanism="objective", data_norm=1.0, classes=[0, 1]),
+    ],
+    ids=lambda model: type(model).__name__,
+)
+def test_allowances_are_for_the_blocks_that_are_summed(model, monkeypatch):
+    monkeypatch.setattr(blocks, "_SUMMED_ENTRIES", 60)
+    honest, seen = objective.minimisers, []
+
+    def watched(risk, rows, *data, **how):
+        seen.append((risk.block_rows, rows.block_rows))
+        return honest(risk, rows, *data, **how)
+
+    monkeypatch.setattr(objective, "minimisers", watched)
+    X, y = separated(300, 3, seed=0)
+    model.fit(X, y)
+    ((planned, read),) = seen
+    assert 1 < planned == read < 300
+
+
+def test_the_noise_of_a_moment_is_for_the_blocks_that_are_summed(monkeypatch):
+    monkeypatch.setattr(blocks, "_SUMMED_ENTRIES", 60)
+    honest, seen = _centred.moment_noise, set()
+
+    def watched(n_samples, n_columns, block_rows, *budget, **how):
+        seen.add(block_rows)
+        return honest(n_samples, n_columns, block_rows, *budget, **how)
+
+    monkeypatch.setattr(_centred, "moment_noise", watched)
+    X, y = separated(300, 3, seed=0)
+    Output(classes=[0, 1]).fit(X, y)
+    assert seen == {20}
 
 
 @both

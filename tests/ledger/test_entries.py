@@ -1,6 +1,7 @@
 """Entries say who released what, and what for; the chain covers all of it."""
 
 import json
+import math
 import pickle
 
 import numpy as np
@@ -81,6 +82,13 @@ def test_an_entry_need_not_state_anything(tmp_path):
     assert again.spent() == 0.25
     again.annotated(purpose="triage").charge(pure(0.25))
     assert [stated(entry)[1] for entry in again.entries()] == [None, "triage"]
+
+
+def test_an_entry_with_seeded_noise_has_no_guarantee(tmp_path):
+    ledger = PrivacyLedger(tmp_path / "l.db", epsilon=1.0, delta=0.0)
+    insert(ledger, pure(0.25, noise="seeded").to_json())
+    assert ledger.spent() == math.inf
+    assert ledger.remaining() == 0.0
 
 
 def test_what_a_newer_version_states_stops_every_charge(tmp_path):

@@ -2,6 +2,7 @@
 
 import math
 from contextlib import nullcontext
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -10,12 +11,13 @@ from scipy.special import softmax
 from dp_halfspace.papers import halfspace_search as direction_search
 from dp_halfspace.papers.halfspace_search import plan_directions
 from dp_halfspace.papers.staged_search import default_stages
+from dp_halfspace.privacy.budget import Budget
 from dp_halfspace.privacy.interception import intercept_releases
 from dp_halfspace.rows import directions as margin_counts
 from dp_halfspace.rows.directions import DirectionStream, unit_length
 from dp_halfspace.rows.rows import normalised_rows
 from tests.conftest import separated
-from tests.permits import permit_for
+from tests.permits import permit_for, problem_of
 from tests.releases import record_releases
 
 EPSILON, SEED = 0.6, (5, 6)
@@ -133,3 +135,25 @@ def test_stages_are_those_of_the_pages():
     """One for each 350 of n epsilon, at least one and at most eight."""
     stages = [default_stages(n, 350.0) for n in (10, 500, 700, 1050, 2800, 10**6)]
     assert stages == [1, 1, 2, 3, 8, 8]
+
+
+@pytest.mark.parametrize(("number", "entry"), [(0, 1), (3, -1), (5, -1), (6, 2), (11, -2)])
+def test_a_number_is_that_of_its_own_block(number, entry):
+    """Two blocks of three directions, each followed by their negatives."""
+    blocks = [np.full((2, 3), k, dtype=np.float32) for k in (1.0, 2.0)]
+    chosen = direction_search._choose_direction(
+        lambda _: iter([np.zeros(6, dtype=np.int64)] * 2),
+        SimpleNamespace(block=blocks.__getitem__),
+        None,
+        SimpleNamespace(choose=lambda *_, **__: number),
+    )
+    assert chosen.tolist() == [entry, entry]
+
+
+def test_directions_are_drawn_anew_unless_there_is_no_noise():
+    def seed(epsilon):
+        budget = Budget.of(epsilon, 0.0)
+        return direction_search.plan_direction_training(problem_of(100, 3), budget).algorithm.seed
+
+    assert seed(1.0) != seed(1.0)
+    assert seed(math.inf) == seed(math.inf)

@@ -8,10 +8,12 @@ from scipy.special import logsumexp, softmax
 from dp_halfspace.papers.labels import (
     LabelStatistic,
     label_statistic,
+    plan_labels,
     shift_without_ridge,
     statistic_minimiser,
     statistic_sensitivity,
 )
+from dp_halfspace.privacy.budget import Budget
 from dp_halfspace.privacy.noise import RandomizedResponse
 from dp_halfspace.rows.rows import Rows
 from tests.permits import permit_for
@@ -103,3 +105,11 @@ def test_responses_are_made_up_for_by_the_chance_of_a_lie(n_classes):
     found = plan.run(rows, codes, np.ones(n_classes), permit_for(*plan.events))
     exact = statistic_minimiser(rows, label_statistic(rows, codes, n_classes), ridge)
     np.testing.assert_allclose(found[-1], exact[-1], rtol=0.2)
+
+
+def test_the_noise_is_for_the_blocks_that_are_summed():
+    rows, budget = Rows(np.zeros((20_000, 20))), Budget.gaussian(1.0)
+    how = {"ridge": None, "n_candidates": 0, "seed": 0}
+    plan = plan_labels("objective", rows, 2, budget, **how)
+    assert 1 < rows.block_rows < 20_000
+    assert plan.sensitivity == statistic_sensitivity(20_000, 2, rows.block_rows)

@@ -40,6 +40,7 @@ def assert_distribution(term, sample):
 def test_draws_have_the_claimed_distribution(term, shape):
     sample = draws(term, shape, 100)
     assert sample[0].shape == shape
+    assert len(np.unique(sample[0], axis=0)) == len(sample[0])
     assert_distribution(term, sample)
 
 

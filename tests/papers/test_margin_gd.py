@@ -5,14 +5,16 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from scipy import sparse
 
 from dp_halfspace.papers import known_margin as module
 from dp_halfspace.papers.known_margin import descend, margin_slopes, margin_steps
 from dp_halfspace.privacy import GaussianNoise
+from dp_halfspace.privacy.budget import Budget
 from dp_halfspace.rows.rows import Rows
 from tests.adversarial import neighbouring_pairs
 from tests.conftest import separated
-from tests.permits import assert_costs, permit_for
+from tests.permits import assert_costs, permit_for, problem_of
 
 
 def plan_for(n=1000, k=5, outputs=1, mu=1.0, margin=0.1, **more):
@@ -139,3 +141,21 @@ def test_noise_test_sees_the_published_noise(monkeypatch, steps):
     monkeypatch.setattr(module, "plan_descent", published)
     with pytest.raises(AssertionError):
         assert_noise_is_that_of_the_steps(plan_for(n=n, mu=mu, n_steps=steps), mu)
+
+
+@pytest.mark.parametrize("form", [np.asarray, sparse.csr_array])
+def test_the_allowance_is_for_the_blocks_that_are_summed(form):
+    n = 20_000
+    problem = problem_of(n, 20, is_sparse=form is sparse.csr_array)
+    training = module.plan_known_margin(problem, "noisy_gd", 0.1, Budget.gaussian(1.0))
+    rows = training.rows(form(np.zeros((n, 20))), None)
+    planned = module.plan_descent(
+        training.algorithm.steps,
+        n_samples=n,
+        n_columns=21,
+        n_outputs=1,
+        block_rows=rows.block_rows,
+        mu=1.0,
+    )
+    assert 1 < rows.block_rows < n
+    assert training.algorithm.mechanism == planned.mechanism

@@ -122,6 +122,22 @@ def test_the_allowance_for_the_sum_of_losses_grows_with_the_square_of_their_numb
     assert twice - 2 * some + none >= 2 * 2.0**-50 * 1e12 * (1 - 1e-6)
 
 
+def test_the_allowance_for_scores_is_that_of_the_proof():
+    """Two data sets, each with the errors of all scores over the width of the ramp."""
+    n, (k, width) = 1000, (2, 3)
+    none, some = (network_sensitivity(size, NetworkShape(k, (width,), 1.0)) for size in (0, n))
+    of_scores = 2 * n * ((k + 4) * 2.0**8 + width + 32) * 2.0**-53 / RAMP_WIDTH
+    assert some - none >= of_scores * (1 - 1e-4)
+
+
+def test_the_ramp_is_as_wide_as_the_scores_are_large():
+    losses = network_losses(
+        NetworkShape(2, (1,), 1.0), np.zeros((1, 2)), np.array([False]), np.ones(2)
+    )
+    candidate = np.array([0.0, 0.0, 1.0, 0.0, RAMP_WIDTH / 4.0])
+    np.testing.assert_allclose(losses(np.array([candidate, 1024.0 * candidate])), 0.75, rtol=1e-3)
+
+
 def test_that_test_sees_weights_of_later_layers_that_are_not_bounded(monkeypatch):
     """Planted: a later layer may enlarge the errors of the one before as it likes."""
     monkeypatch.setattr(module, "_later_weights", lambda drawn: drawn * module._LATER_GAIN)

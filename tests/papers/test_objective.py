@@ -2,7 +2,7 @@
 
 import itertools
 import math
-from dataclasses import astuple
+from dataclasses import astuple, replace
 from functools import cache, partial
 
 import numpy as np
@@ -514,12 +514,14 @@ def test_what_earlier_releases_leave_may_be_nothing():
 
 
 def test_feasible_ridge_leaves_half_of_delta():
-    earlier = (Gaussian(math.sqrt(0.2) * gdp_mu(1.0, 1e-7)),)
+    earlier = (Gaussian(math.sqrt(0.8) * gdp_mu(1.0, 1e-7)),)
     for risk in (RISKS["binary"], RISKS["stacked"], RISKS["pairs"]):
         ridge = feasible_ridge(risk, 1e-9, 1.0, 1e-7, earlier)
         plan = plan_objective(risk, ridge, 1.0, 1e-7, earlier=earlier)
         assert plan.ridge == ridge
         assert accounting.delta((*earlier, *plan.events), 1.0) <= 1e-7
+        jacobian = Repeated(replace(plan.linear, mu=0.0).event, risk.n_stacked)
+        assert accounting.delta((*earlier, jacobian), 1.0) <= 0.5e-7
     assert feasible_ridge(records(), 0.5, 1.0, 1e-7, earlier) == 0.5
     assert feasible_ridge(records(), 1e-9, 1.0, 0.0) == records().ridge_floor(1.0)
 

@@ -1,6 +1,7 @@
 """One pass of proximal steps: exact steps, one noise a phase, a record in one phase only."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -12,10 +13,11 @@ from scipy.optimize import minimize
 from dp_halfspace.papers import known_margin as module
 from dp_halfspace.papers.known_margin import plan_phased_prox, proximal_pass
 from dp_halfspace.privacy import Gaussian
+from dp_halfspace.privacy.budget import Budget
 from dp_halfspace.rows.rows import Rows
 from tests.adversarial import neighbouring_pairs, unit
 from tests.conftest import separated
-from tests.permits import permit_for
+from tests.permits import permit_for, problem_of
 from tests.releases import record_releases
 
 ONES = np.ones(2)
@@ -291,3 +293,10 @@ def test_class_weights_reach_the_steps():
     for weights, sign in (((0.1, 1.0), 1.0), ((1.0, 0.1), -1.0)):
         found = plan.run(Rows(X), y, np.array(weights), permit_for(*plan.events))
         assert sign * found[0, 0] > 0.3
+
+
+def test_a_projection_keeps_a_part_of_the_margin():
+    problem = replace(problem_of(200, 50), projection="rademacher", n_components=40)
+    plan = module.plan_known_margin(problem, "phased_prox", 0.3, Budget.gaussian(1.0))
+    assert plan.margin == 0.3
+    assert plan.algorithm.margin == pytest.approx(0.1)

@@ -11,6 +11,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from dp_halfspace.exceptions import BudgetError
 from dp_halfspace.ledger import PrivacyLedger
 from dp_halfspace.preprocessing import PrivateScaler, PublicScaler, ReleasedScaler
+from dp_halfspace.preprocessing.scalers import CellScaler
 from dp_halfspace.privacy import accounting
 from dp_halfspace.privacy.events import Pure
 from tests.releases import record_releases
@@ -127,3 +128,10 @@ def test_a_scaler_forgets_names_and_plans_for_people():
     assert scaler.fit(X, groups=people).privacy_ == plan
     assert dict(plan.public)["n_samples"] == 40
     assert not hasattr(scaler, "feature_names_in_")
+
+
+def test_parameters_of_scalers_reach_their_results():
+    X = np.random.default_rng(0).normal(size=(500, 1))
+    assert np.abs(PrivateScaler(epsilon=3.0, clip=0.5).fit_transform(X)).max() == 0.5
+    (cell,) = CellScaler(0, data_norm=10.0).fit_transform([[10.0]])[0]
+    assert cell == round(256 * math.asinh(1.0))

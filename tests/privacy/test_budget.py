@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import replace
+from fractions import Fraction
 
 import pytest
 
@@ -49,6 +50,20 @@ def test_parts_of_given_shares_make_the_whole(epsilon, delta):
     parts = Budget.of(epsilon, delta).parts((0.5, 0.3, 0.2))
     assert_whole(parts, epsilon, delta)
     assert event(parts[0]) != event(parts[1])
+
+
+@pytest.mark.parametrize("size", [0.1, 0.7, 1.0, 1.3])
+def test_parts_are_rounded_down(size):
+    """To the last bit: a float nearest to a part may be above it."""
+    for count in range(2, 30):
+        parts = Budget.gaussian(size).equal_parts(count), Budget.of(size, 0.0).equal_parts(count)
+        assert count * Fraction(parts[0].mu) ** 2 <= Fraction(size) ** 2
+        assert count * Fraction(parts[1].epsilon) <= Fraction(size)
+        shares = 1.0 - 2.0**-count, 2.0**-count
+        parts = Budget.gaussian(size).parts(shares)
+        assert sum(Fraction(part.mu) ** 2 for part in parts) <= Fraction(size) ** 2
+        parts = Budget.of(size, 0.0).parts(shares)
+        assert sum(Fraction(part.epsilon) for part in parts) <= Fraction(size)
 
 
 @pytest.mark.parametrize(("epsilon", "delta"), BUDGETS)

@@ -2,6 +2,7 @@
 
 import itertools
 import math
+from dataclasses import replace
 
 import mpmath
 import numpy as np
@@ -290,6 +291,8 @@ def test_pairwise_losses_keep_the_upper_mass():
     for t in (0.3, 0.6, 1.0):
         exact = sum(w * float(mpmath.ncdf((s + mu * mu / 2 - t) / mu)) for w, s, mu in GLM if mu)
         assert loss.mass[loss.losses > t].sum() == pytest.approx(exact, rel=2e-2)
+    # What is beyond the lattice is neglected.
+    assert float(ndtr(0.1 - loss.losses[-1] / 0.2 + 0.05 / 0.2)) <= pld._NEGLECTED
 
 
 # --- sums -------------------------------------------------------------------------------------
@@ -333,6 +336,15 @@ def test_long_sums_stay_short_and_lose_nothing_that_matters():
     assert loss.error < 1e-4
 
 
+def test_every_event_of_a_group_counts(monkeypatch):
+    monkeypatch.setattr(accounting, "_GROUPS", 2)
+    events = [Pure(0.1 + 0.01 * i) for i in range(7)]
+    grouped = accounting.total_pld.__wrapped__(tuple((event, 1) for event in events))
+    exact = compose([accounting._pld(event, pld.CELLS) for event in events])
+    grid = np.array([0.0, 0.3, 0.6])
+    assert profile(grouped, grid) == pytest.approx(profile(exact, grid), rel=1e-2)
+
+
 @pytest.mark.slow
 def test_many_different_events_cost_little_more_on_a_coarser_lattice():
     events = [glm(0.02 + 1e-4 * i, 0.001) for i in range(accounting._GROUPS + 8)]
@@ -348,6 +360,15 @@ def test_errors_of_sums_add_up():
     first, other = (PLD(1.0, 0, np.full(3, 1 / 3), error=error) for error in (2.0**-10, 2.0**-9))
     assert first.plus(other).error >= 3 * 2.0**-10
     assert first.repeat(5).error >= 5 * 2.0**-10
+    # Masses of such an error say nothing.
+    vague = replace(first, error=0.3)
+    assert vague.plus(vague).cut == 1.0
+
+
+def test_the_tail_of_a_sum_is_kept_if_that_of_a_part_is():
+    whole = envelope([(1.0, 0.0, 1.0)], ONE, pairwise=True)
+    for total in (whole.plus(bounded_range_pld(0.1)), bounded_range_pld(0.1).plus(whole)):
+        assert total.tail == whole.tail == 0.0
 
 
 def test_cut_mass_counts_as_an_infinite_loss(monkeypatch):

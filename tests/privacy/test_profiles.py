@@ -122,6 +122,8 @@ def test_edges_of_the_inverses():
     assert 5 < gdp_mu(1.0, 0.9999) < 10
     assert gdp_delta(gdp_mu(3.0, 1 - 1e-12), 3.0) <= 1 - 1e-12
     assert gdp_delta(10.0, gdp_epsilon(10.0, 0.999999)) <= 0.999999
+    # At the computed delta of 0 an epsilon of 0 has no margin for rounding.
+    assert gdp_epsilon(1.0, gdp_delta(1.0, 0.0)) > 0.0
 
 
 BAD = {

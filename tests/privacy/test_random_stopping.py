@@ -388,6 +388,8 @@ def assert_allowance_arrives(monkeypatch):
     c = knots[3]
     rise = ((np.array(wider) - shares) * np.maximum(0, 1 - c / knots)).sum()
     assert rise == pytest.approx(1e-6, rel=1e-2)
+    # The first chord begins at E[K] itself, so that the weights have an allowance of their own.
+    assert shares.sum() > 1 + 8 * 2.0**-40
 
 
 def test_the_allowance_arrives(monkeypatch):

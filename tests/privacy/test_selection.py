@@ -107,7 +107,7 @@ def test_gaps_of_undecided_trials_are_exact(monkeypatch):
         exponential, "random_events", lambda probabilities, enclosure, _: held.append(enclosure(0))
     )
     exponential._draw_successes(
-        exponential._check_candidates([2.0**-60, 1.0], 2.0, 1.0), np.array([0]), seeded()
+        exponential._check_candidates([1.0, 2.0**-60], 2.0, 1.0), np.array([1]), seeded()
     )
     assert held[0](200) == noise.exp_minus(1 - Fraction(1, 2**60), 200)
 

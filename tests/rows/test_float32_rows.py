@@ -17,6 +17,7 @@ from dp_halfspace.engine.steps import N_STEPS
 from dp_halfspace.estimators._centred import RowsRead
 from dp_halfspace.estimators._ranking import clipped_scored_rows, threshold_losses
 from dp_halfspace.estimators.base import PrivateLinearClassifier
+from dp_halfspace.rows import blocks
 from dp_halfspace.rows import float32_rows as module
 from dp_halfspace.rows.blocks import block_size
 from dp_halfspace.rows.float32_rows import (
@@ -393,3 +394,12 @@ def test_a_map_that_amplifies_roundings_has_smaller_groups():
     rows = stated_rows(40, 3)
     mapped = rows.clip_images(np.diag([1.0, 1.0, 1.0, 40.0]), LONGEST, ())
     assert mapped.group == group_size(40.4) < rows.group == group_size(1.0)
+
+
+def test_only_few_blocks_are_added_one_by_one(monkeypatch):
+    """The error of a plain sum grows with the number of its terms."""
+    monkeypatch.setattr(blocks, "_SUMMED_ENTRIES", 1)
+    for n, expected in ((200, 2.0**53), (401, 2.0**53 + 400.0)):
+        rows = clipped_float32_rows(np.ones((n, 1), dtype=np.float32), 1.0, 1.0, ())
+        found = rows._sum_blocks((1,), lambda lo, *_: np.array([1.0 if lo else 2.0**53]))
+        assert found.tolist() == [expected]

@@ -121,6 +121,14 @@ def test_many_blocks_in_a_fixed_order():
     np.testing.assert_array_equal(first, Rows(DENSE.copy()).adjoint(COLUMN))
 
 
+def test_only_few_blocks_are_added_one_by_one(monkeypatch):
+    """The error of a plain sum grows with the number of its terms."""
+    monkeypatch.setattr(blocks, "_SUMMED_ENTRIES", 1)
+    for n, expected in ((200, 2.0**53), (401, 2.0**53 + 400.0)):
+        p = np.append(2.0**53, np.ones(n - 1))
+        assert Rows(np.ones((n, 1))).adjoint(p).tolist() == [expected]
+
+
 @pytest.mark.parametrize("case", list(data_sets()), ids=lambda case: case[0])
 @pytest.mark.parametrize("form", FORMS)
 def test_clipped_rows_of_degenerate_data(case, form):

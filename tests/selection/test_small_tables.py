@@ -314,3 +314,11 @@ def test_parts_of_the_list_follow_from_public_numbers():
         assert plan.directions.n_directions / looking == pytest.approx(0.28, rel=1e-2)
         n_of_cells = 2 * sum(width for _, _, width in plan.cells.blocks)
         assert n_of_cells / looking == pytest.approx(0.72, rel=1e-2)
+
+
+@pytest.mark.parametrize("of_choice", [0.2, 0.8])
+def test_a_choice_of_a_larger_epsilon_fits_more_by_chance(of_choice):
+    seen = 30.0, 100, CountedChoice(1.0, of_choice), 2
+    share = counted_share(*seen, is_constant=True)
+    more = counted_share(*seen, is_constant=False) - share
+    assert more == pytest.approx(0.125 * of_choice * share * (1.0 - share))

@@ -1,6 +1,7 @@
 """Two selections for several classes: exact counts, what is released, what one record can do."""
 
 from dataclasses import replace
+from fractions import Fraction
 from itertools import product
 
 import numpy as np
@@ -183,3 +184,10 @@ def test_the_lists_are_public_randomness_and_three():
     labels = np.array([True, True, False, False, False])
     seeds = {first._side(labels == above, 0, above=above).cells.seed for above in (False, True)}
     assert len({first.cells.seed, *seeds}) == 3
+
+
+def test_both_stages_stay_within_the_budget():
+    """To the last bit: the float nearest to the rest may be above it."""
+    for k in range(1, 60):
+        plan = plan_staged_tree(60, 2, 6, k / 10, seed=0)
+        assert sum(map(Fraction, plan.epsilons)) <= Fraction(k / 10)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.special import logsumexp
 
-from dp_halfspace.optim.losses import LOGISTIC
+from dp_halfspace.optim.losses import LOGISTIC, SQUARED
 from dp_halfspace.optim.objectives import (
     Adversary,
     MarginObjective,
@@ -86,3 +86,12 @@ def test_weights_of_records_do_not_overflow():
 def test_sums_in_runs(n):
     values = RNG.standard_normal(n)
     assert total(values) == pytest.approx(values.sum(), rel=1e-12)
+
+
+def test_a_tilted_loss_is_as_smooth_as_it_says_as_far_as_iterates_go():
+    """Three times the radius, where the slopes of two records differ most."""
+    J = MarginObjective(
+        Rows(np.eye(2), row_bound=1.0), np.ones(2), np.ones(2), SQUARED, 1.0, tilt=1.0, radius=10.0
+    )
+    steepest = np.linalg.eigvalsh(J.hessian(np.full(2, -30.0 / np.sqrt(2.0)))).max()
+    assert 0.2 * J.gradient_lipschitz < steepest <= J.gradient_lipschitz

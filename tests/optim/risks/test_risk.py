@@ -11,7 +11,7 @@ from dp_halfspace.exceptions import CertificateError
 from dp_halfspace.optim import SoftmaxRisk, empirical_risk, minimisers
 from dp_halfspace.optim.losses import HINGE, LOGISTIC, SQUARED_HINGE, huber_hinge
 from dp_halfspace.optim.objectives import Adversary
-from dp_halfspace.optim.risks import RIDGE_FLOOR, Risk, Task
+from dp_halfspace.optim.risks import RIDGE_FLOOR, MarginRisk, Risk, Task, logistic_diameter
 from dp_halfspace.rows.rows import clipped_rows
 from tests.conftest import separated
 from tests.optim.risk_cases import margin_risk, pair_risk, planned, softmax_risk
@@ -198,3 +198,13 @@ def test_plan_test_sees_a_forgotten_distance():
     distance = plan.tolerance.certified / (1e-5 * 100_000)
     for planted in (math.sqrt(5) * distance, 2 * distance):
         assert exact + planted < plan.sensitivity * (1 - 1e-9)
+
+
+@pytest.mark.parametrize("ridge", [0.3, 0.01])
+def test_an_adversary_makes_the_gradients_of_the_logistic_loss_longer(ridge):
+    """By the norm that it adds to a row: the smaller of two bounds, each with this length."""
+    risk = MarginRisk(LOGISTIC, 100, 4, 2, 1.0, 100, adversary=Adversary(0.3, 2, 4))
+    reach = risk.row_length * risk.radius(ridge)
+    by_slope = max(2.0, risk.row_length) * LOGISTIC.slope_bound(reach)
+    by_diameter = 2.0 * risk.row_length * logistic_diameter(reach)
+    assert risk.sensitivity(ridge) * ridge * 100 >= min(by_slope, by_diameter)
