@@ -44,6 +44,7 @@ JOINT = of("engine.features._JOINT_PAY")
 STEPS_PAY, PURE = of(f"{DEFAULTS}.STEPS_PAY"), of(f"{DEFAULTS}.DIRECTIONS_PAY")
 LEAST, MOST = of(f"{DEFAULTS}._LEAST_COUNTED"), of(f"{DEFAULTS}._MOST_COUNTED")
 PARTS, PURE_PARTS = of(f"{SCALES}._PARTS"), of(f"{SCALES}._PURE_PARTS")
+UNSCALED = of(f"{SCALES}.LEAST_PURE_STRENGTH")
 CLIP, STEPS = of("engine.linear.COLUMN_CLIP"), of("engine.steps.N_STEPS")
 SHOWN = of("inspection.card._MOST_CURVES")
 
@@ -62,6 +63,7 @@ SENTENCES = {
     "guide/choosing_a_classifier.md": (
         f"| up to {PURE:.0f} |",
         f"| above {PURE:.0f} |",
+        f"not stated: {UNSCALED:.0f} times this number takes the place of {PURE:.0f}",
         # The parameter mu is about a fifth of epsilon.
         f"interactions $n\\epsilon$ of about {5 * JOINT:,.0f} times the root",
     ),
@@ -69,7 +71,7 @@ SENTENCES = {
         f"is below {STEPS_PAY:.0f} times the root of the number of columns "
         f"({STEPS_PAY * 10**0.5:.0f} for ten columns, {STEPS_PAY * 10:.0f} for a hundred; of a "
         "table, the geometric mean of its columns and its encoded columns), "
-        f"and below {PURE:.0f} with `delta=0`",
+        f"and below {PURE:.0f} with `delta=0`, or below {UNSCALED:.0f} times the number",
         f"counts two classes from {LEAST:.0f} on",
         f"times epsilon must be below {of(f'{DEFAULTS}.SMALL_WITH_PRIOR'):.0f}, and",
     ),
@@ -88,7 +90,7 @@ SENTENCES = {
         f"{short(of(f'{SCALES}._LEAST_PURE_SHARE'))} and at most "
         f"{short(of(f'{SCALES}._LARGEST_PURE_SHARE'))}",
         f"into {short(PURE_PARTS[0])}, {short(PURE_PARTS[1])} and {short(PURE_PARTS[2])}.",
-        f"$n\\epsilon<{of(f'{SCALES}._LEAST_PURE_STRENGTH'):.0f}\\,d$",
+        f"$n\\epsilon<{UNSCALED:.0f}\\,d$",
     ),
     "architecture.md": (
         f"counts in {of(f'{SCALES}._N_CELLS')} cells",

@@ -272,8 +272,8 @@ def _is_size(value: Any) -> bool:
 
 def _is_of_dates(form: str) -> bool:
     """Return whether ``strptime`` can read a date in a format; it cannot read dd/mm/yyyy or %F."""
-    text = datetime(2001, 2, 3, tzinfo=timezone.utc).strftime(form)
     try:
+        text = datetime(2001, 2, 3, tzinfo=timezone.utc).strftime(form)
         datetime.strptime(text, form)
     except ValueError:
         return False

@@ -45,18 +45,15 @@ def scales_pay(n_samples: int, n_columns: int, mu: float) -> bool:
 
 
 def joint_features(
-    columns: AdditiveMap,
-    n_encoded: int,
-    n_samples: int,
-    mu: float,
-    limits: tuple[int, int],
-    seed: int,
+    columns: AdditiveMap, sizes: tuple[int, int], mu: float, limits: tuple[int, int], seed: int
 ) -> AdditiveMap:
     """Return the map with Fourier features of all numbers, if they pay.
 
-    A row has `n_encoded` columns without indicators of missing numbers. The `limits` are the largest number of all features, and the number of bytes for them: to
-    compute so many again at every pass would take too long.
+    The `sizes` are those of the table: records, and encoded columns without indicators of missing
+    numbers. The `limits` are the largest number of all features, and the number of bytes for them:
+    to compute so many again at every pass would take too long.
     """
+    n_samples, n_encoded = sizes
     most = min(limits[0], limits[1] // (4 * n_samples)) - columns.n_components
     size, n_curved = min(_N_JOINT, most) // 2, columns.n_features_in - columns.n_plain
     if n_samples * mu < _JOINT_PAY * math.sqrt(n_encoded) or n_curved < 2 or size < 1:

@@ -276,7 +276,7 @@ _LEAST_STRENGTH = 8.0
 _PURE_SHARE = 80.0
 _LEAST_PURE_SHARE = 0.05
 _LARGEST_PURE_SHARE = 0.3
-_LEAST_PURE_STRENGTH = 120.0
+LEAST_PURE_STRENGTH = 120.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -346,7 +346,7 @@ def affordable_scales(
     Return None if there are so few records or so many columns that scales cost more than they gain.
     """
     if budget.is_pure:
-        strength, least = n_samples * budget.epsilon / n_features, _LEAST_PURE_STRENGTH
+        strength, least = n_samples * budget.epsilon / n_features, LEAST_PURE_STRENGTH
         share = min(max(_PURE_SHARE / strength, _LEAST_PURE_SHARE), _LARGEST_PURE_SHARE)
     else:
         strength, least = n_samples * budget.mu, _LEAST_STRENGTH * math.sqrt(n_features)

@@ -92,17 +92,21 @@ def plan_small_fit(
     *,
     counts: bool | None = None,
     widths: tuple[int, ...] | None = None,
+    n_unscaled: int | None = None,
 ) -> SmallTableFit | None:
     """Fix the public numbers of a selection if the table is small; see `small_table_rule`.
 
     The fit also sets these `attributes`. If `counts`, a part of the budget is spent on counting the
     errors of the chosen classifier; None does so with enough records, for classes of equal weight
     and without a public model. `widths` are the numbers of encoded columns of each column
-    of a table, without indicators of what is missing. Rows in chunks, sparse rows, rows of people
-    and rows with weights are left to the engine.
+    of a table, without indicators of what is missing, and `n_unscaled` is the number of its columns
+    of numbers without a range; None stands for all columns unless a scale is stated. Rows in
+    chunks, sparse rows, rows of people and rows with weights are left to the engine.
     """
     if facts.is_sparse or facts.is_chunked or facts.has_people or facts.has_weights:
         return None
+    if n_unscaled is None:
+        n_unscaled = 0 if facts.is_scale_stated else facts.n_features
     if not small_table_rule(
         n_samples=facts.n_privacy_units,
         n_columns=facts.n_features if widths is None else len(widths),
@@ -110,6 +114,7 @@ def plan_small_fit(
         n_classes=facts.n_classes,
         epsilon=budget.epsilon,
         delta=budget.delta,
+        n_unscaled=n_unscaled,
         has_prior=facts.prior is not None,
     ):
         return None

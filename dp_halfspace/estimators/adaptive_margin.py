@@ -48,10 +48,11 @@ class AdaptiveMarginClassifier(DefaultStepsClassifier):
     solver : str, default="auto"
         ``"auto"`` is ``"noisy_gd"``, except for small tables: with dense rows of at most 512
         columns, two to seven classes, every other parameter that shapes the model at its default
-        and ``n epsilon`` below 120 times the root of the number of columns (for pure DP 1500), it
-        is an exponential mechanism over a public list of classifiers, or two of them in sequence,
-        which spend no delta; with ``n epsilon`` of 200 or more, equal class weights and no `prior`,
-        5 to 10 % of the budget count the errors of the selected one, for its probabilities.
+        and ``n epsilon`` below 120 times the root of the number of columns (for pure DP 1500, or
+        120 for each column without a stated scale if that is more), it is an exponential mechanism
+        over a public list of classifiers, or two of them in sequence, which spend no delta; with
+        ``n epsilon`` of 200 or more, equal class weights and no `prior`, 5 to 10 % of the budget
+        count the errors of the selected one, for its probabilities.
         ``"objective_perturbation"`` minimises one objective with a random linear term,
         ``"phased_prox"`` makes one pass of proximal steps (two classes), and ``"noisy_sgd"`` takes
         the published ``n^2 - 1`` steps on single records that are drawn in secret (two classes, at

@@ -368,7 +368,7 @@ class PrivateKernelClassifier(DefaultStepsClassifier):
             drawn = AdditiveMap(d, terms)
             if self.kernel == "auto" and not budget.is_pure:
                 limits = size or WIDEST, self._memory()
-                drawn = joint_features(drawn, d, facts.n_privacy_units, budget.mu, limits, seed)
+                drawn = joint_features(drawn, (facts.n_privacy_units, d), budget.mu, limits, seed)
         else:
             size = size or choose_n_features(facts.n_privacy_units, budget)
             size += size % 2 if self.kernel != "polynomial" else 0

@@ -72,9 +72,9 @@ class PrivateTableClassifier(PrivateClassifier):
     indicator of what is missing. A noisy second moment centres and whitens these features, and
     noisy steps of logistic regression follow. Probabilities follow from the scores and cost
     nothing. If `features` is ``"auto"`` and there are few rows (``n epsilon`` below 120 times the
-    root of the geometric mean of the numbers of columns and of encoded columns, or below 1500 with
-    ``delta=0``; at most 512 encoded columns and seven classes), the model is selected from a public
-    list of classifiers by a pure DP mechanism.
+    root of the geometric mean of the numbers of columns and of encoded columns, or with
+    ``delta=0`` below 1500 or 120 for each number without a range; at most 512 encoded columns and
+    seven classes), the model is selected from a public list of classifiers by a pure DP mechanism.
     With two classes and ``n epsilon`` from 300 to 3500, a noisy count of the classes comes first: a
     class of at most ``60 / epsilon`` records is ranked by one selected column, and every predicted
     label is the other one.
@@ -101,9 +101,9 @@ class PrivateTableClassifier(PrivateClassifier):
         a list of labels.
     features : {"auto", "additive", "linear"}, default="auto"
         The features of the model: the columns themselves (``"linear"``); in addition two cosines
-        of each numeric column (``"additive"``); in addition, with many rows, Fourier
-        features of all numbers together (``"auto"``, which also shortens rows far from the mean when
-        it scores them).
+        of each numeric column (``"additive"``); in addition, with many rows, Fourier features of
+        all numbers together (``"auto"``, which also shortens rows far from the mean when it scores
+        them).
     probability : bool, default=True
         Whether `predict_proba` is there. In small tables a noisy count of errors takes a share of
         ``20 / (n epsilon)`` of the budget for it, within .05 and .25; otherwise it costs nothing.
@@ -294,6 +294,7 @@ class PrivateTableClassifier(PrivateClassifier):
             # Errors are not counted for a population with other weights.
             counts=self.probability and self.class_weight is None,
             widths=data.encoding.widths,
+            n_unscaled=sum(not column.has_range for column in data.encoding.numbers),
         )
         return None if inner is None else self._selected_fit(data, inner)
 
@@ -359,8 +360,8 @@ class PrivateTableClassifier(PrivateClassifier):
         seed = 0
         if self.features == "auto" and not budget.is_pure:
             seed = int(public_generator(self.random_state, "features").integers(2**63))
-            sizes, limits = (sum(encoding.widths), n_samples), (limit, KEPT_FEATURES)
-            drawn = joint_features(drawn, *sizes, budget.mu, limits, seed)
+            sizes, limits = (n_samples, sum(encoding.widths)), (limit, KEPT_FEATURES)
+            drawn = joint_features(drawn, sizes, budget.mu, limits, seed)
         features = replace(
             columns_of(data),
             feature_map=drawn,

@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 
 from dp_halfspace.engine.moment import WIDEST
+from dp_halfspace.engine.scales import LEAST_PURE_STRENGTH
 
 # Below this n epsilon a search among directions is more accurate than a perturbed objective.
 DIRECTIONS_PAY = 1500.0
@@ -42,18 +43,22 @@ def small_table_rule(
     n_classes: int,
     epsilon: float,
     delta: float,
+    n_unscaled: int = 0,
     has_prior: bool = False,
 ) -> bool:
     """Return whether a fit of dense rows is a selection from a list, by public numbers alone.
 
     It is one for at most 512 features and two to seven classes where ``n epsilon`` is below 120
-    times the root of the number of columns, or below 1500 for pure DP. With a public model in the
-    list and two classes the limit is 3000. A table has `n_columns`, and `n_features` encoded ones;
-    their geometric mean counts.
+    times the root of the number of columns. For pure DP the limit is 1500, and at least 120 for
+    each of `n_unscaled` columns whose scales are not stated: below, they could not be estimated
+    either. With a public model in the list and two classes the limit is 3000. A table has
+    `n_columns`, and `n_features` encoded ones; their geometric mean counts.
     """
     if not 2 <= n_classes <= MOST_CLASSES or not n_features <= WIDEST or math.isinf(epsilon):
         return False
-    limit = DIRECTIONS_PAY if delta == 0 else STEPS_PAY * (n_columns * n_features) ** 0.25
+    limit = STEPS_PAY * math.sqrt(math.sqrt(n_columns * n_features))
+    if delta == 0:
+        limit = max(DIRECTIONS_PAY, LEAST_PURE_STRENGTH * n_unscaled)
     if has_prior and n_classes == 2:
         limit = SMALL_WITH_PRIOR
     return n_samples * epsilon < limit

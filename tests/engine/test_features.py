@@ -27,7 +27,7 @@ def features(memory=2**20, joint=False, **how):
     """Features of three numbers, of which the last two have released scales, and two codes."""
     drawn = AdditiveMap(7, 3, n_plain=4, length=2.0)
     if joint:
-        drawn = joint_features(drawn, 5, 10**6, 1.0, (113, 10**12), seed=1)
+        drawn = joint_features(drawn, (10**6, 5), 1.0, (113, 10**12), seed=1)
         assert drawn.fourier is not None
     stated = ColumnScales(np.zeros(3), np.ones(3))
     return Features(drawn, 2.0, stated, np.array([1, 2]), np.array([0, 2]), math.inf, memory, **how)
@@ -185,8 +185,8 @@ def test_many_records_pay_for_scales_and_joint_features():
     assert scales_pay(281, 4, 0.1)
     assert not scales_pay(279, 4, 0.1)
     drawn = AdditiveMap(2, 3)
-    assert joint_features(drawn, 2, 2617, 1.0, (500, 10**9), 0).n_components == 6 + 192
-    assert joint_features(drawn, 2, 2616, 1.0, (500, 10**9), 0) is drawn
-    assert joint_features(drawn, 2, 3000, 1.0, (56, 10**9), 0).n_components == 6 + 50
-    assert joint_features(drawn, 2, 3000, 1.0, (500, 4 * 3000 * 36), 0).n_components == 6 + 30
-    assert joint_features(AdditiveMap(1, 3), 1, 9000, 1.0, (500, 10**9), 0).fourier is None
+    assert joint_features(drawn, (2617, 2), 1.0, (500, 10**9), 0).n_components == 6 + 192
+    assert joint_features(drawn, (2616, 2), 1.0, (500, 10**9), 0) is drawn
+    assert joint_features(drawn, (3000, 2), 1.0, (56, 10**9), 0).n_components == 6 + 50
+    assert joint_features(drawn, (3000, 2), 1.0, (500, 4 * 3000 * 36), 0).n_components == 6 + 30
+    assert joint_features(AdditiveMap(1, 3), (9000, 1), 1.0, (500, 10**9), 0).fourier is None

@@ -401,3 +401,24 @@ def test_missing_values_change_nothing_but_their_rows():
     for place in (0, 17, 299):
         alone = model.decision_function(X[place : place + 1])[0]
         assert alone == pytest.approx(whole[place], rel=1e-12)
+
+
+RANGES = {f"x{j}": [0, 1] for j in range(20)}
+
+
+@pytest.mark.parametrize(
+    ("model", "is_selected"),
+    [
+        (AdaptiveMarginClassifier(), True),
+        (AdaptiveMarginClassifier(data_norm=1.0), False),
+        (PrivateTableClassifier(), True),
+        (PrivateTableClassifier(schema=RANGES), False),
+    ],
+)
+def test_pure_fits_are_selections_where_scales_cannot_be_estimated(model, is_selected):
+    """With 20 columns scales are estimated from ``n epsilon = 2400`` on."""
+    X = pd.DataFrame(np.random.default_rng(0).random((1000, 20)), columns=list(RANGES))
+    y = np.arange(1000) % 2
+    for epsilon, selected in ((1.49, True), (2.39, is_selected), (2.41, False)):
+        plan = clone(model).set_params(epsilon=epsilon, delta=0.0, classes=[0, 1]).plan(X, y)
+        assert ("n_candidates" in dict(plan.public)) == selected
