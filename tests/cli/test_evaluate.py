@@ -13,7 +13,7 @@ import pytest
 
 from dp_halfspace import PrivacyLedger, PrivateTableClassifier
 from dp_halfspace._cli import commands, files, main
-from dp_halfspace.metrics import METRICS
+from dp_halfspace.metrics import METRICS, private_score
 from tests.cli.test_models import read_page
 
 
@@ -92,16 +92,27 @@ def test_options_reach_the_score(held_out, capsys, monkeypatch):
 
 
 def test_cells_are_read_as_in_the_fit(tmp_path, monkeypatch, capsys):
-    """A label may have zeros in front, and a point groups the digits of a column of the schema."""
+    """Labels and persons may have zeros in front, and a point may group digits."""
     monkeypatch.chdir(tmp_path)
     size = np.random.default_rng(0).integers(900, 2100, 600)
     label = np.where(size > 1500, "02", "01")
     texts = [f"{value:,}".replace(",", ".") for value in size]
-    pandas.DataFrame({"size": texts, "label": label}).to_csv("a.csv", index=False)
-    (tmp_path / "s.json").write_text('{"size": {"kind": "number", "decimal": ","}}')
+    persons = [f"{k // 2:0{3 + k % 2}}" for k in range(600)]
+    rows = pandas.DataFrame({"size": texts, "label": label, "who": persons})
+    rows.to_csv("a.csv", index=False)
+    (tmp_path / "s.json").write_text('{"size": {"kind": "number", "decimal": ","}, "who": "drop"}')
     table, much = ["a.csv", "--target", "label"], ["--epsilon", "90"]
     assert main(["fit", *table, *much, "--schema", "s.json", "--save", "m.joblib"]) == 0
-    assert main(["evaluate", "m.joblib", *table, *much]) == 0
+    seen = []
+
+    def watched(*data, groups, **how):
+        seen.extend(groups)
+        return private_score(*data, groups=groups, **how)
+
+    monkeypatch.setattr(commands, "private_score", watched)
+    capsys.readouterr()
+    assert main(["evaluate", "m.joblib", *table, "--groups", "who", *much]) == 0
+    assert seen == persons
     line = next(line for line in capsys.readouterr().out.splitlines() if "accuracy" in line)
     assert float(line.split()[1]) > 0.9
     assert main(["predict", "m.joblib", "a.csv", "--out", "out.csv"]) == 0
