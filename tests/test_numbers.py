@@ -43,7 +43,7 @@ DEFAULTS, SCALES = "selection.rule", "engine.scales"
 JOINT = of("engine.features._JOINT_PAY")
 STEPS_PAY, PURE = of(f"{DEFAULTS}.STEPS_PAY"), of(f"{DEFAULTS}.DIRECTIONS_PAY")
 LEAST, MOST = of(f"{DEFAULTS}._LEAST_COUNTED"), of(f"{DEFAULTS}._MOST_COUNTED")
-PARTS, PURE_PARTS = of(f"{SCALES}._PARTS"), of(f"{SCALES}._PURE_PARTS")
+PARTS = of(f"{SCALES}._PARTS")
 UNSCALED = of(f"{SCALES}.LEAST_PURE_STRENGTH")
 CLIP, STEPS = of("engine.linear.COLUMN_CLIP"), of("engine.steps.N_STEPS")
 SHOWN = of("inspection.card._MOST_CURVES")
@@ -86,10 +86,8 @@ SENTENCES = {
         f"take {short(of(f'{SCALES}.SHARE'))} of $\\mu^2$",
         f"step 1 has {short(PARTS[0])}, step 3 has {short(PARTS[1])}",
         f"and step 4 has {short(PARTS[2])}",
-        f"is ${of(f'{SCALES}._PURE_SHARE'):.0f}\\,d/(n\\epsilon)$, but at least "
-        f"{short(of(f'{SCALES}._LEAST_PURE_SHARE'))} and at most "
-        f"{short(of(f'{SCALES}._LARGEST_PURE_SHARE'))}",
-        f"into {short(PURE_PARTS[0])}, {short(PURE_PARTS[1])} and {short(PURE_PARTS[2])}.",
+        f"{short(of(f'{SCALES}._PURE_SHARE'))} of $\\epsilon$ take the place of "
+        f"{short(of(f'{SCALES}.SHARE'))} of $\\mu^2$",
         f"$n\\epsilon<{UNSCALED:.0f}\\,d$",
     ),
     "architecture.md": (

@@ -248,10 +248,8 @@ _COLUMNS_AT_ONCE = 32
 # exponent of float32, and one for missing entries, padded to a multiple of 8.
 _RAW_CELLS = 520
 _MISSING = 512
-# Shares of mu^2 for octaves, for cells of narrow columns, and for moments.
+# Shares of mu^2, or of a pure epsilon, for octaves, for cells of narrow columns, and for moments.
 _PARTS = (0.65, 0.15, 0.2)
-# Shares of a pure epsilon for octaves, for cells of narrow columns, and for moments.
-_PURE_PARTS = (0.75, 0.15, 0.1)
 # Number of equal cells of a narrow column, and their range in units of its centre.
 _N_CELLS = 4096
 _RANGE = (0.4, 1.6)
@@ -271,11 +269,8 @@ SCALES = "column scales"
 SHARE = 0.08
 # Below this n mu / sqrt(d) the noise hides the scales of most columns, and none are released.
 _LEAST_STRENGTH = 8.0
-# The same for pure DP: the share of epsilon is this number times the number of columns over
-# n epsilon, within limits; below a least n epsilon / d no scales are released.
-_PURE_SHARE = 80.0
-_LEAST_PURE_SHARE = 0.05
-_LARGEST_PURE_SHARE = 0.3
+# The same for pure DP: share of epsilon, and n epsilon / d below which no scales are released.
+_PURE_SHARE = 0.25
 LEAST_PURE_STRENGTH = 120.0
 
 
@@ -346,12 +341,10 @@ def affordable_scales(
     Return None if there are so few records or so many columns that scales cost more than they gain.
     """
     if budget.is_pure:
-        strength, least = n_samples * budget.epsilon / n_features, LEAST_PURE_STRENGTH
-        share = min(max(_PURE_SHARE / strength, _LEAST_PURE_SHARE), _LARGEST_PURE_SHARE)
+        share, strength, least = _PURE_SHARE, budget.epsilon, LEAST_PURE_STRENGTH * n_features
     else:
-        strength, least = n_samples * budget.mu, _LEAST_STRENGTH * math.sqrt(n_features)
-        share = SHARE
-    if strength < least:
+        share, strength, least = SHARE, budget.mu, _LEAST_STRENGTH * math.sqrt(n_features)
+    if n_samples * strength < least:
         return None
     part, rest = budget.split(share)
     return plan_column_scales(n_samples, n_features, part), rest
@@ -602,7 +595,7 @@ def plan_column_scales(n_samples: int, n_features: int, budget: Budget) -> Colum
         f"an estimate of the scales of {n_features} columns",
         "state their public scales, or use fewer columns",
     )
-    octaves, cells, moments = budget.parts(_PURE_PARTS if budget.is_pure else _PARTS)
+    octaves, cells, moments = budget.parts(_PARTS)
     first, narrow = _noise_of_counts(n_features, octaves), _noise_of_counts(1, cells)
     # docs/proofs/column_scales.md, Lemma 2.
     last = moments.noise(2.0 * math.sqrt(n_features) * UP)
