@@ -32,7 +32,7 @@ TRUSTED = (
     "engine/plan", "engine/linear", "engine/release", "engine/scales", "engine/moment",
     "engine/steps", "rows/blocks", "rows/chunked_rows", "rows/float32_rows",
     "optim/certificate", "privacy/budget", "privacy/events", "privacy/record",
-    "privacy/accounting", "privacy/profiles", "privacy/mechanisms",
+    "privacy/accounting", "privacy/profiles", "privacy/mechanisms", "privacy/door",
     "privacy/interception", "privacy/noise", "privacy/randomness",
 )  # fmt: skip
 _NO_CODE = {

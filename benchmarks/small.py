@@ -173,7 +173,7 @@ def candidates(data: tuple[Any, ...]) -> Iterator[tuple[Any, Any]]:
     """Yield errors and accuracy on the test rows of directions, of cells and of constants."""
     X, y, Z, t = data
     plan = plan_small_table(len(y), X.shape[1], 1.0, seed=0)
-    errors, wrong = (list(plan._costs(R, c, np.ones(2))) for R, c in ((X, y), (Z, t)))
+    errors, wrong = (list(plan.costs(R, c, np.ones(2))) for R, c in ((X, y), (Z, t)))
     first = plan.directions.n_blocks
     for part in (slice(0, first), slice(first, -1), slice(-1, None)):
         yield np.concatenate(errors[part]), 1.0 - np.concatenate(wrong[part]) / len(t)

@@ -21,7 +21,9 @@ from sklearn.datasets import load_iris, load_wine
 from sklearn.model_selection import train_test_split
 
 from dp_halfspace import AdaptiveMarginClassifier
+from dp_halfspace.data.validation import TrainingData
 from dp_halfspace.privacy import PrivacyRecord, authorise, noise_source
+from dp_halfspace.privacy.door import Door
 from dp_halfspace.rows.directions import asinh_cells
 from dp_halfspace.selection.small_trees import plan_small_tree, plan_staged_tree
 
@@ -76,7 +78,9 @@ def score(kind: str, data: tuple[Any, ...], epsilon: float) -> float:
         return float(model.fit(X, y).score(Z, t))
     plan = PLANS[kind](len(y), X.shape[1], n_classes, epsilon, seed=None)
     record = PrivacyRecord(epsilon=epsilon, delta=0.0, events=plan.events, noise="os")
-    found = plan.run(X, y, np.ones(n_classes), authorise(record, noise_source(None)))
+    data = TrainingData(X, y, np.arange(n_classes), None)
+    door = Door(data, authorise(record, noise_source(None)))
+    found = plan.run(door, len(y), np.ones(n_classes))
     cells = Z if found.exponent is None else asinh_cells(Z, found.exponent).astype(float)
     scores = cells @ found.coefficients.T + found.intercept
     return float((scores.argmax(axis=1) == t).mean())

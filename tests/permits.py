@@ -2,12 +2,16 @@
 
 import math
 
+import numpy as np
 from scipy.stats import chi2
 
 from dp_halfspace import privacy
+from dp_halfspace.data.record_weights import WeighedRows
+from dp_halfspace.data.validation import TrainingData
 from dp_halfspace.engine.plan import PublicFacts
 from dp_halfspace.papers.training import Problem
 from dp_halfspace.privacy import PrivacyRecord, Pure, authorise, noise_source
+from dp_halfspace.privacy.door import Door
 from dp_halfspace.privacy.events import single_runs
 
 
@@ -23,6 +27,21 @@ def permit_for(*events, source=None):
     epsilon, noise = (math.inf, "none") if Pure(math.inf) in single_runs(events) else (1e6, "os")
     record = PrivacyRecord(epsilon=epsilon, delta=1e-3, events=events, noise=noise)
     return authorise(record, source or noise_source(None))
+
+
+def door_of(data, *events, source=None):
+    """Data behind a door, with a permit for these events."""
+    return Door(data, permit_for(*events, source=source))
+
+
+def rows_door(rows, classes, weights, *events):
+    """Rows of an algorithm behind a door, with a permit for these events."""
+    return door_of(WeighedRows(rows, classes, weights), *events)
+
+
+def table_door(X, classes, *events, source=None):
+    """Training data behind a door, with a permit for these events."""
+    return door_of(TrainingData(X, classes, np.unique(classes), None), *events, source=source)
 
 
 def assert_costs(events, mu, delta=1e-6):

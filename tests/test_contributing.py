@@ -20,6 +20,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from dp_halfspace.data.record_weights import weighed
 from dp_halfspace.engine.plan import FitPlan, Fitted, PublicFacts
 from dp_halfspace.papers.objective import PerturbedMinimiser
 from dp_halfspace.papers.output import plan_output
@@ -42,10 +43,12 @@ class ToyFit(FitPlan):
     def public(self):
         return self.output.public
 
-    def run(self, data, permit):
-        norm, weights = self.facts.data_norm, np.array(self.facts.class_weights)
-        rows = clipped_rows(data.X, norm)
-        released = self.output.run(rows, data.class_indices, weights, permit)
+    def rows(self, data):
+        rows = clipped_rows(data.X, self.facts.data_norm)
+        return weighed(rows, np.array(self.facts.class_weights), data)
+
+    def run(self, door):
+        norm, released = self.facts.data_norm, self.output.run(door.map(self.rows))
         return Fitted(released, np.zeros(len(released)), norm)
 
 

@@ -13,7 +13,7 @@ import pytest
 from dp_halfspace.data.people import People
 from dp_halfspace.data.validation import TrainingData
 from dp_halfspace.engine import linear
-from dp_halfspace.engine.scales import plan_column_scales
+from dp_halfspace.engine.scales import Columns, plan_column_scales
 from dp_halfspace.metrics._held_out import HeldOut
 from dp_halfspace.papers.halfspace_search import plan_directions
 from dp_halfspace.papers.known_margin import plan_known_margin
@@ -22,7 +22,7 @@ from dp_halfspace.privacy.budget import Budget
 from dp_halfspace.rows.rows import normalised_rows
 from dp_halfspace.selection.small_tables import plan_small_table
 from dp_halfspace.selection.small_trees import plan_small_tree, plan_staged_tree
-from tests.permits import permit_for, problem_of
+from tests.permits import door_of, problem_of, rows_door, table_door
 from tests.releases import assert_follows, largest_move
 
 N = 60
@@ -41,7 +41,7 @@ def test_an_exact_number_beside_a_release_is_seen():
     scales = plan_column_scales(N, 3, Budget.gaussian(5.0))
 
     def run(X):
-        return scales.run(X, permit_for(*scales.events)), X.sum()
+        return scales.run(door_of(Columns(X, None), *scales.events)), X.sum()
 
     with pytest.raises(AssertionError, match="Arrays are not equal"):
         assert_follows(run, [FIRST], [SECOND])
@@ -53,7 +53,7 @@ def test_scales_of_columns(owners):
     n = N if owners[0] is None else len(owners[0])
     plan = plan_column_scales(n, 3, Budget.gaussian(50.0))
     owners = (owners[0], owners[0])
-    run = lambda X, people: plan.run(X, permit_for(*plan.events), people)  # noqa: E731
+    run = lambda X, people: plan.run(door_of(Columns(X, people), *plan.events))  # noqa: E731
     assert assert_follows(run, *zip((FIRST, 1.1 * SECOND), owners, strict=True)) == 3
 
 
@@ -68,7 +68,7 @@ def test_noisy_steps(n_classes):
     ones = np.ones(n_classes)
 
     def run(X, codes):
-        return plan.run(unit_rows(X), codes, ones, permit_for(*plan.events))
+        return plan.run(rows_door(unit_rows(X), codes, ones, *plan.events))
 
     assert_follows(run, *zip((FIRST, SECOND), CODES[n_classes], strict=True))
 
@@ -85,7 +85,7 @@ def test_selections_of_small_tables(counts):
         ones = np.ones(n_classes)
 
         def run(X, codes, plan=plan, ones=ones):
-            return plan.run(X, codes, ones, permit_for(*plan.events))
+            return plan.run(table_door(X, codes, *plan.events), N, ones)
 
         assert_follows(run, *zip((FIRST, SECOND), CODES[n_classes], strict=True))
 
@@ -94,14 +94,14 @@ def test_searches_and_a_count():
     plan = plan_directions(4, epsilon=2.0, n_directions=200, n_stages=3, constant=0.5)
 
     def run(X, codes):
-        return plan.run(unit_rows(X), codes, np.ones(2), permit_for(*plan.events))
+        return plan.run(rows_door(unit_rows(X), codes, np.ones(2), *plan.events))
 
     assert_follows(run, *zip((FIRST, SECOND), CODES[2], strict=True))
     search = plan_search(Budget.of(2.0, 0.0), n_candidates=50, n_stages=3, sensitivity=1.0)
 
     def chosen(X):
         losses = lambda candidates: (candidates @ X.T).sum(axis=1)  # noqa: E731
-        return run_search(search, 3, losses, permit_for(*search.events), seed=0)
+        return run_search(search, 3, door_of(losses, *search.events), seed=0)
 
     assert_follows(chosen, [FIRST], [-SECOND])
 
@@ -130,10 +130,10 @@ def parts_with_people():
         problem = problem_of(n, 3, n_classes)
         training = plan_known_margin(problem, "noisy_gd", 0.5, Budget.gaussian(5.0))
         yield lambda X, y, people, plan=training, k=n_classes: plan.run(
-            TrainingData(X, y, np.arange(k), None, people), permit_for(*plan.events)
+            door_of(TrainingData(X, y, np.arange(k), None, people), *plan.events)
         )
     scales = plan_column_scales(n, 3, Budget.gaussian(5.0))
-    yield lambda X, y, people: scales.run(X, permit_for(*scales.events), people)
+    yield lambda X, y, people: scales.run(door_of(Columns(X, people), *scales.events))
 
 
 def worst_person(run):

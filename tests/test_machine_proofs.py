@@ -173,7 +173,7 @@ def of_first_length(rng):
         X=rng.normal(size=(3, n_columns)), class_indices=np.array([0, 1, 1]), people=None,
         weights=None,
     )  # fmt: skip
-    rows = linear.first_rows(shape, linear.Known(class_weights=(1.0, 1.0)), data).rows
+    rows = linear.first_rows(shape, linear.Known(class_weights=(1.0, 1.0)), data).X
     last = rows.margins(np.append(np.zeros(n_columns), 1.0))[0]
     equals(shape.first_constant / last, "first_length", constant=shape.first_constant)
 
@@ -421,7 +421,7 @@ CHECKS = {
     ("moment_noise", "second_moment"): of_second_moment,
     ("_weights", "off_diagonal"): of_off_diagonal,
     ("_scales_from_squares", "row_factor"): of_row_factor,
-    ("first_rows", "first_length"): of_first_length,
+    ("first_rows_of", "first_length"): of_first_length,
     ("Centring.length", "final_length"): of_final_length,
     ("clip_of", "clip_of_two"): of_clip_of_two,
     ("clip_of", "clip_of_many"): of_clip_of_many,

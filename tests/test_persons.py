@@ -41,6 +41,7 @@ from dp_halfspace.data.owners import owners_of_rows
 from dp_halfspace.data.people import People
 from dp_halfspace.engine.scales import (
     CLIP,
+    Columns,
     ColumnScales,
     clipped_moments,
     linear_counts,
@@ -57,7 +58,7 @@ from dp_halfspace.rows import blocks
 from dp_halfspace.rows.rows import Rows, normalised_rows
 from tests.adversarial import unit
 from tests.metrics.problem import Known
-from tests.permits import permit_for
+from tests.permits import door_of
 from tests.releases import record_releases
 from tests.support import largest_ratio
 
@@ -407,7 +408,7 @@ def test_scales_count_people_in_every_release():
     X = 1000.0 + np.random.default_rng(0).normal(size=(600, 1))
     plan = plan_column_scales(200, 1, Budget.gaussian(10.0))
     with record_releases() as releases:
-        plan.run(X, permit_for(*plan.events), people)
+        plan.run(door_of(Columns(X, people), *plan.events))
     assert [abs(each.value[0].sum()) <= 200.0 for each in releases] == [True] * 3
 
 

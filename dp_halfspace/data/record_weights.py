@@ -7,7 +7,7 @@ A weight belongs to its record: replacing the record replaces the weight. Proofs
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -45,6 +45,25 @@ Weights: TypeAlias = FloatArray | RecordWeights
 def weights_of(classes: FloatArray, data: TrainingData) -> Weights:
     """Return the weights of the classes, combined with those of the records if there are any."""
     return classes if data.weights is None else RecordWeights(classes, data.weights)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class WeighedRows:
+    """What an algorithm is to read: rows, the classes of the records, and their weights.
+
+    The rows have the public norm that was planned, constant column included. `surrogate` are the
+    same rows with cheaper passes, if there are any.
+    """
+
+    rows: Any
+    classes: Any
+    weights: Weights
+    surrogate: Any = None
+
+
+def weighed(rows: Any, classes: FloatArray, data: TrainingData) -> WeighedRows:
+    """Return rows made of training data, weighed by the weights of the classes."""
+    return WeighedRows(rows, data.class_indices, weights_of(classes, data))
 
 
 def with_sample_weight(data: TrainingData, sample_weight: ArrayLike) -> TrainingData:

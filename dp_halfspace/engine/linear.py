@@ -12,7 +12,7 @@ Proof: ``docs/proofs/engine.md``; constants: ``docs/defaults.md``.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -70,12 +70,12 @@ from dp_halfspace.engine.steps import (
     step_sensitivity,
 )
 from dp_halfspace.privacy.budget import Budget
+from dp_halfspace.privacy.door import Door
 from dp_halfspace.privacy.events import Event
 from dp_halfspace.privacy.mechanisms import (
     GaussianNoise,
     L2LaplaceNoise,
     NoNoise,
-    Permit,
     noise_deviation,
 )
 from dp_halfspace.rows.blocks import (
@@ -121,7 +121,7 @@ class Known(KnownScales):
 
     @property
     def released_walk(self) -> Walk:
-        """The walk, which is known from the beginning."""
+        """The walk, after the first step."""
         assert self.walk is not None
         return self.walk
 
@@ -183,10 +183,15 @@ class Shape:
             return 0.0
         return CONSTANT if self.has_moment else _WIDE_CONSTANT * self.constant
 
-    def walk(self, total: float, mu: float, length: float) -> Walk:
-        """Return the walk before the first step, on rows divided by `length`."""
+    def walk(self, known: Known, mu: float) -> Walk:
+        """Return the walk so far, or that before the first step, all steps having `mu` together."""
+        if known.walk is not None:
+            return known.walk
+        length = math.hypot(1.0 / _WIDE_CONSTANT, 1.0)
+        if known.centring is not None:
+            length = known.centring.length
         flat = length / max(1.0, self.constant)
-        walk = first_walk(self.n_final, self.n_classes, total, mu, flat)
+        walk = first_walk(self.n_final, self.n_classes, known.total, mu, flat)
         return replace(walk, n_averaged=self.n_averaged)
 
     @property
@@ -201,13 +206,13 @@ class Shape:
 class PrivateRows:
     """The rows behind the door, and the function that computes slopes from their margins."""
 
-    rows: Any
+    X: Any
     slopes: Any
     weights: FloatArray | None
 
 
-def linear_releases(shape: Shape, budget: Budget) -> tuple[list[Release[Any]], float]:
-    """Return the releases of a linear fit within a Gaussian budget, and the mu of its steps.
+def linear_releases(shape: Shape, budget: Budget) -> list[Release[Any]]:
+    """Return the releases of a linear fit within a Gaussian budget.
 
     The budget has been lowered by that of the scales. Features of rows have a known length.
     """
@@ -225,20 +230,20 @@ def linear_releases(shape: Shape, budget: Budget) -> tuple[list[Release[Any]], f
             # The releases so far read the rows as they were handed in.
             releases[-1] = replace(releases[-1], row_map=partial(scaled_rows, shape))
         length, budget = budget.split(NUMBER_SHARE)
-        releases.append(length_release(shape, length))
+        releases.append(length_release(shape, length, partial(first_rows, shape)))
     elif releases:
         releases[-1] = replace(releases[-1], row_map=partial(first_rows, shape))
     moment, steps = budget.split(MOMENT_SHARE) if shape.has_moment else (budget, budget)
     if shape.has_moment:
-        releases.append(moment_release(shape, moment, steps.mu))
-    return [*releases, *[step_release(shape, steps)] * N_STEPS], steps.mu
+        releases.append(moment_release(shape, moment, final_rows))
+    return [*releases, *[step_release(shape, steps)] * N_STEPS]
 
 
 def _of_numbers(release: Release[Known], columns: NDArray[np.intp]) -> Release[Known]:
     """Return the release that asks about some columns of numbers."""
 
-    def ask(rows: Any, known: Known) -> Any:
-        return release.ask(estimated_numbers(rows, columns), known)
+    def ask(known: Known, rows: Any) -> Any:
+        return release.ask(known, estimated_numbers(rows, columns))
 
     return replace(release, ask=ask)
 
@@ -255,21 +260,25 @@ def first_rows(shape: Shape, known: Known, data: TrainingData) -> PrivateRows:
 
     They are divided by the norm that the constant gives the longest of them.
     """
-    constant = shape.first_constant
-    lengthened = math.hypot(1.0, constant)
-    constants = (constant / lengthened,) if constant else ()
-    unit = shape.unit * known.length * lengthened
     if shape.features is not None:
         data = shape.features.with_released(known.scales).of(data)
-    X = data.X
-    if shape.is_single:
-        rows = rows_over(clipped_float32_rows, X, unit, 1.0 / lengthened, constants)
-    else:
-        rows = rows_over(clipped_rows_over, X, unit, 1.0 / lengthened, constants, data.people)
+    rows = first_rows_of(shape, known.length, data)
     make = clipped_slopes if shape.n_classes == 2 else clipped_slopes_of_many
     weights = weights_of(relative_weights(known.class_weights), data)
     slopes = rows.apply_to_classes(make, data.class_indices, weights)
     return PrivateRows(rows, slopes, data.weights)
+
+
+def first_rows_of(shape: Shape, length: float, data: TrainingData) -> Any:
+    """Return rows clipped to the norm `length` that counts as one, with the constant."""
+    constant = shape.first_constant
+    lengthened = math.hypot(1.0, constant)
+    constants = (constant / lengthened,) if constant else ()
+    unit = shape.unit * length * lengthened
+    if shape.is_single:
+        return rows_over(clipped_float32_rows, data.X, unit, 1.0 / lengthened, constants)
+    how = 1.0 / lengthened, constants, data.people
+    return rows_over(clipped_rows_over, data.X, unit, *how)
 
 
 def clipped_rows_over(
@@ -285,7 +294,7 @@ def final_rows(known: Known, private: PrivateRows) -> PrivateRows:
     """Return the centred, whitened and clipped rows, with the constant that is the same for all."""
     centring = known.released_centring
     how = centring.to_final, centring.longest, centring.constants
-    return replace(private, rows=private.rows.clip_images(*how))
+    return replace(private, X=private.X.clip_images(*how))
 
 
 def count_release(shape: Shape, budget: Budget) -> Release[Known]:
@@ -302,7 +311,7 @@ def count_release(shape: Shape, budget: Budget) -> Release[Known]:
     """
     noise = count_noise(shape.n_classes, budget, has_weights=shape.has_weights)
 
-    def ask(data: TrainingData, known: Known) -> FloatArray:
+    def ask(known: Known, data: TrainingData) -> FloatArray:
         del known
         return counts_asked(data, shape.n_classes)
 
@@ -312,8 +321,10 @@ def count_release(shape: Shape, budget: Budget) -> Release[Known]:
     return Release("sizes of the classes", noise.event, lambda known: noise, ask, use)
 
 
-def length_release(shape: Shape, budget: Budget) -> Release[Known]:
-    """Return the release of the mean squared length of the rows, from which the first rows follow.
+def length_release(
+    shape: Shape, budget: Budget, row_map: Callable[[Known, Any], Any]
+) -> Release[Known]:
+    """Return the release of the mean squared length of the rows, after which `row_map` clips them.
 
     Notes
     -----
@@ -326,7 +337,7 @@ def length_release(shape: Shape, budget: Budget) -> Release[Known]:
     """
     noise = length_noise(budget)
 
-    def ask(data: TrainingData, known: Known) -> FloatArray:
+    def ask(known: Known, data: TrainingData) -> FloatArray:
         del known
         return np.array([sum_of_squares(data, shape.unit)])
 
@@ -334,12 +345,7 @@ def length_release(shape: Shape, budget: Budget) -> Release[Known]:
         return replace(known, length=length_of(float(answer[0]), shape.n_samples, noise))
 
     return Release(
-        "typical length of the rows",
-        noise.event,
-        lambda known: noise,
-        ask,
-        use,
-        partial(first_rows, shape),
+        "typical length of the rows", noise.event, lambda known: noise, ask, use, row_map
     )
 
 
@@ -384,8 +390,10 @@ def _squares(X: Any, unit: float) -> NDArray[np.int64]:
     return (squares * _SQUARE_STEPS).astype(np.int64)
 
 
-def moment_release(shape: Shape, budget: Budget, steps_mu: float) -> Release[Known]:
-    """Return the release of the second moment.
+def moment_release(
+    shape: Shape, budget: Budget, row_map: Callable[[Known, Any], Any] | None = None
+) -> Release[Known]:
+    """Return the release of the second moment, after which a `row_map` may centre the rows.
 
     Notes
     -----
@@ -400,21 +408,20 @@ def moment_release(shape: Shape, budget: Budget, steps_mu: float) -> Release[Kno
         shape.n_samples, shape.n_final, shape.block_rows, budget, is_single=shape.is_single
     )
 
-    def ask(private: PrivateRows, known: Known) -> FloatArray:
+    def ask(known: Known, private: PrivateRows) -> FloatArray:
         del known
         how = () if private.weights is None else (private.weights,)
-        return packed(private.rows.gram(*how))
+        return packed(private.X.gram(*how))
 
     def use(known: Known, answer: FloatArray) -> Known:
         # Without a constant, the moment does not contain the sum of the weights.
         total = math.nan if shape.has_weights and shape.constant else shape.n_samples
         how = {"constant": shape.constant, "n_directions": shape.n_directions}
         centring, total = centring_of(answer, total, noise, **how)
-        walk = shape.walk(total, steps_mu, centring.length)
-        return replace(known, centring=centring, walk=walk, total=total)
+        return replace(known, centring=centring, total=total)
 
     return Release(
-        "second moment of the columns", noise.event, lambda known: noise, ask, use, final_rows
+        "second moment of the columns", noise.event, lambda known: noise, ask, use, row_map
     )
 
 
@@ -437,18 +444,18 @@ def step_release(shape: Shape, budget: Budget) -> Release[Known]:
     )  # fmt: skip
     noise = budget.equal_parts(N_STEPS).noise(sensitivity)
 
-    def ask(private: PrivateRows, known: Known) -> FloatArray:
-        point = known.released_walk.ahead
+    def ask(known: Known, private: PrivateRows) -> FloatArray:
+        point = shape.walk(known, budget.mu).ahead
         if known.centring is None:
-            return np.asarray(private.rows.fused_adjoint(point, private.slopes))
+            return np.asarray(private.X.fused_adjoint(point, private.slopes))
         to_final, size = known.centring.to_final, shape.n_columns
         query = np.concatenate([to_final.T @ point[:size], point[size:]])
-        sums = private.rows.fused_adjoint(into_mapped_ball(query, point, stretch), private.slopes)
+        sums = private.X.fused_adjoint(into_mapped_ball(query, point, stretch), private.slopes)
         kept = to_final.shape[1]
         return np.concatenate([to_final @ sums[:kept], sums[kept:]])
 
     def use(known: Known, answer: FloatArray) -> Known:
-        return replace(known, walk=known.released_walk.after(answer))
+        return replace(known, walk=shape.walk(known, budget.mu).after(answer))
 
     return Release("step", noise.event, lambda known: noise, ask, use)
 
@@ -461,7 +468,6 @@ class LinearFit(FitPlan):
     """
 
     shape: Shape
-    steps_mu: float
     releases: list[Release[Any]]
     events: tuple[Event, ...]
     public: Mapping[str, Any]
@@ -484,27 +490,21 @@ class LinearFit(FitPlan):
     @property
     def known(self) -> Known:
         """What is known before the first release."""
-        shape, length = self.shape, math.hypot(1.0 / _WIDE_CONSTANT, 1.0)
-        return Known(
-            walk=shape.walk(shape.n_samples, self.steps_mu, length),
-            class_weights=shape.class_weights,
-            total=shape.n_samples,
-        )
+        return Known(class_weights=self.shape.class_weights, total=self.shape.n_samples)
 
-    def run(self, data: TrainingData, permit: Permit) -> Fitted:
+    def run(self, door: Door) -> Fitted:
         """Make the releases, and return the model that follows from them."""
         shape, known = self.shape, self.known
         with single_blas_thread():
-            rows: Any = data
             # Features of columns in scales show what is missing.
             shows_missing = shape.features is not None and shape.features.scales is not None
             if shape.scales is None and not shows_missing:
-                rows = without_missing(data)
+                door = door.map(without_missing)
             if self.linear_map is not None:
-                rows = replace(rows, X=self.linear_map.apply(rows.X))
+                door = door.map(partial(mapped, self.linear_map))
             if shape.features is not None and not (shape.scales or shape.balances):
-                rows = first_rows(shape, known, rows)
-            known = run(self.releases, rows, known, permit)
+                door = door.map(partial(first_rows, shape, known))
+            known, _ = run(self.releases, door, known)
         return model_of(self, known)
 
 
@@ -543,7 +543,7 @@ def plan_linear(
         balances=facts.balances_classes,
         n_averaged=n_averaged,
     )
-    releases, steps_mu = linear_releases(shape, rest)
+    releases = linear_releases(shape, rest)
     public = {
         "solver": "noisy_gd",
         "data_norm": None if scales else facts.data_norm,
@@ -552,7 +552,12 @@ def plan_linear(
         **({"private_class_counts": True} if shape.balances else {}),
         **({"precision": "float32"} if shape.is_single else {}),
     }
-    return LinearFit(shape, steps_mu, releases, events_of(releases), public, linear_map)
+    return LinearFit(shape, releases, events_of(releases), public, linear_map)
+
+
+def mapped(linear_map: LinearMap, data: TrainingData) -> TrainingData:
+    """Return rows that a public map projects."""
+    return replace(data, X=linear_map.apply(data.X))
 
 
 def without_missing(data: TrainingData) -> TrainingData:
@@ -592,7 +597,7 @@ def plan_features(
         balances=facts.balances_classes,
         features=features,
     )
-    releases, steps_mu = linear_releases(shape, rest)
+    releases = linear_releases(shape, rest)
     stated = {
         "solver": "noisy_gd",
         "private_second_moment": shape.has_moment,
@@ -600,7 +605,7 @@ def plan_features(
         **({"precision": "float32"} if shape.is_single else {}),
         **public,
     }
-    return LinearFit(shape, steps_mu, releases, events_of(releases), stated)
+    return LinearFit(shape, releases, events_of(releases), stated)
 
 
 def model_of(plan: LinearFit, known: Known) -> Fitted:

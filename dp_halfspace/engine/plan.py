@@ -1,9 +1,9 @@
 """Every fit is a plan of public numbers that is charged before it is run.
 
 An estimator turns `PublicFacts` and a budget into a `FitPlan`. The events of the plan are what a
-run releases, and they are fixed before any row is read. A run reads the rows, and what it returns
-is a function of what was released. A `LinearPrior` is a public model that a selection may return
-(``docs/proofs/prior.md``).
+run releases, and they are fixed before any row is read. A run asks questions about the rows through
+their `Door`, and what it returns is a function of what was released. A `LinearPrior` is a public
+model that a selection may return (``docs/proofs/prior.md``).
 """
 
 from __future__ import annotations
@@ -17,10 +17,9 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 
 from dp_halfspace._memory import NUMBER_BYTES, refuse_beyond_memory
-from dp_halfspace.data.validation import TrainingData
 from dp_halfspace.engine.scales import CLIP
+from dp_halfspace.privacy.door import Door
 from dp_halfspace.privacy.events import Event
-from dp_halfspace.privacy.mechanisms import Permit
 from dp_halfspace.rows.blocks import FloatArray
 
 if TYPE_CHECKING:
@@ -224,8 +223,8 @@ class FitPlan(PublicPlan, Protocol):
         """Largest absolute value that a run is given of a column in its estimated scale."""
         return CLIP
 
-    def run(self, data: TrainingData, permit: Permit) -> Fitted:
-        """Fit within the budget; `permit` was charged with `events`."""
+    def run(self, door: Door) -> Fitted:
+        """Fit the training data behind the door, whose permit was charged with `events`."""
         ...
 
 

@@ -12,12 +12,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import groupby
-from typing import Any, Generic, NoReturn, TypeVar
+from typing import Any, Generic, TypeVar
 
+from dp_halfspace.privacy.door import Door
 from dp_halfspace.privacy.events import Event, Repeated
 from dp_halfspace.privacy.interception import Mechanism
-from dp_halfspace.privacy.mechanisms import NoNoise, Permit
+from dp_halfspace.privacy.mechanisms import NoNoise
 
 # What was released so far, and public numbers.
 Known = TypeVar("Known")
@@ -49,60 +51,34 @@ class Release(Generic[Known]):
     name: str
     event: Event
     noise: Callable[[Known], Mechanism | None]
-    ask: Callable[[Any, Known], Any]
+    ask: Callable[[Known, Any], Any]
     use: Callable[[Known, Any], Known]
     row_map: Callable[[Known, Any], Any] | None = None
 
 
-class Door:
-    """Private rows, which only the questions of releases read."""
+def run(releases: Iterable[Release[Known]], door: Door, known: Known) -> tuple[Known, Door]:
+    """Make the releases in their order.
 
-    __slots__ = ("__rows",)
+    Return what is known after them, and the door with the rows of the last map. Behind the given
+    door is whatever the first question reads.
 
-    def __init__(self, rows: Any) -> None:
-        self.__rows = rows
+    Notes
+    -----
+    **Guarantee.**
 
-    def answer(self, release: Release[Known], known: Known, permit: Permit) -> Any:
-        """Ask the question of a release, and return the answer with noise; None if needless.
-
-        Notes
-        -----
-        **Guarantee.**
-
-        - Adjacency: that of the permit's record.
-        - Released: the noisy answer; nothing else leaves the door.
-        - Sensitivity: that of the question, which the plan of the release bounds.
-        - Proof: ``docs/proofs/engine.md``, section 1.
-        """
-        mechanism = release.noise(known)
-        if mechanism is None:
-            return None
-        return permit.release(release.ask(self.__rows, known), mechanism)
-
-    def install(self, row_map: Callable[[Known, Any], Any], known: Known) -> None:
-        """Let later questions read the mapped rows."""
-        self.__rows = row_map(known, self.__rows)
-
-    def __reduce_ex__(self, protocol: object) -> NoReturn:
-        """Refuse to be copied."""
-        raise TypeError("private rows cannot be pickled or copied from behind their door")
-
-
-def run(releases: Iterable[Release[Known]], rows: Any, known: Known, permit: Permit) -> Known:
-    """Make the releases in their order, and return what is known after them.
-
-    `rows` are whatever the first question reads. `permit` was charged with the events of the
-    releases.
+    - Adjacency: that of the permit's record.
+    - Released: the noisy answers of the questions.
+    - Sensitivity: that of each question, which the plan of its release bounds.
+    - Proof: ``docs/proofs/engine.md``, section 1.
     """
-    door = Door(rows)
-    del rows
     for release in releases:
-        answer = door.answer(release, known, permit)
-        if answer is not None:
+        mechanism = release.noise(known)
+        if mechanism is not None:
+            answer = door.release(partial(release.ask, known), mechanism)
             known = release.use(known, answer)
         if release.row_map is not None:
-            door.install(release.row_map, known)
-    return known
+            door = door.map(partial(release.row_map, known))
+    return known, door
 
 
 def events_of(releases: Sequence[Release[Any]]) -> tuple[Event, ...]:

@@ -19,7 +19,7 @@ import functools
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,8 +31,9 @@ from dp_halfspace.data.chunks import Chunks, sum_over_chunks
 from dp_halfspace.data.people import People
 from dp_halfspace.engine.release import Release, run
 from dp_halfspace.privacy.budget import Budget
+from dp_halfspace.privacy.door import Door
 from dp_halfspace.privacy.events import Event
-from dp_halfspace.privacy.mechanisms import AnyNoise, Permit, noise_deviation
+from dp_halfspace.privacy.mechanisms import AnyNoise, noise_deviation
 from dp_halfspace.rows.blocks import FloatArray
 
 # Octaves [2^k, 2^(k+1)) on both sides of zero; smaller absolute values count as zero.
@@ -296,8 +297,7 @@ class KnownScales:
         return self.scales
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Columns:
+class Columns(NamedTuple):
     """The rows of a matrix, which may belong to people."""
 
     X: Any
@@ -413,9 +413,9 @@ class ColumnScalesPlan:
             Release(SCALES, moments, lambda known: self.moments, _ask_moments, self._use_moments),
         ]
 
-    def run(self, X: Any, permit: Permit, people: People | None = None) -> ColumnScales:
-        """Make the releases for a matrix alone, and return the scales."""
-        known: KnownScales = run(self.releases(), _Columns(X, people), KnownScales(), permit)
+    def run(self, door: Door) -> ColumnScales:
+        """Make the releases alone, and return the scales."""
+        known: KnownScales = run(self.releases(), door, KnownScales())[0]
         return known.released_scales
 
     def _use_octaves(self, known: KnownScales, noisy: FloatArray) -> KnownScales:
@@ -463,17 +463,17 @@ def _weights(rows: Any) -> FloatArray | None:
     return None if rows.people is None else np.asarray(rows.people.weights)
 
 
-def _ask_octaves(rows: Any, known: KnownScales) -> FloatArray:
+def _ask_octaves(known: KnownScales, rows: Any) -> FloatArray:
     del known
     return np.asarray(sum_over_chunks(octave_counts, rows.X, _weights(rows)))
 
 
-def _ask_cells(rows: Any, known: KnownScales) -> FloatArray:
+def _ask_cells(known: KnownScales, rows: Any) -> FloatArray:
     how = known.narrow, _ends(known), _N_CELLS, _weights(rows)
     return np.asarray(sum_over_chunks(linear_counts, rows.X, *how))
 
 
-def _ask_moments(rows: Any, known: KnownScales) -> FloatArray:
+def _ask_moments(known: KnownScales, rows: Any) -> FloatArray:
     return np.asarray(sum_over_chunks(clipped_moments, rows.X, known.scales, rows.people))
 
 

@@ -15,27 +15,31 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, TypeAlias
+from functools import partial
+from typing import Any
 
 import numpy as np
 from scipy.special import expit
 
 from dp_halfspace._rounding import UP
 from dp_halfspace._sklearn_compat import single_blas_thread
-from dp_halfspace.data.record_weights import weights_of
+from dp_halfspace.data.record_weights import WeighedRows, weighed
 from dp_halfspace.data.validation import TrainingData
 from dp_halfspace.engine.linear import (
     COLUMN_CLIP,
     MOMENT_SHARE,
     NUMBER_SHARE,
-    clipped_rows_over,
-    length_noise,
-    length_of,
-    sum_of_squares,
+    Known,
+    Shape,
+    first_rows_of,
+    length_release,
+    mapped,
+    moment_release,
 )
-from dp_halfspace.engine.moment import CONSTANT, WIDEST, Centring, centring_of, moment_noise, packed
+from dp_halfspace.engine.moment import CONSTANT, Centring, moment_noise
 from dp_halfspace.engine.plan import FitPlan, Fitted, PublicFacts, WrappedPlan, for_rows_as_given
 from dp_halfspace.engine.recalibration import corrected_line
+from dp_halfspace.engine.release import Release, run
 from dp_halfspace.engine.standard_errors import MASSES, NODES
 from dp_halfspace.optim.losses import LOGISTIC, Loss
 from dp_halfspace.optim.risks import MarginRisk, SoftmaxRisk, empirical_risk
@@ -51,22 +55,15 @@ from dp_halfspace.papers.output import (
     plan_output,
 )
 from dp_halfspace.privacy.budget import Budget
+from dp_halfspace.privacy.door import Door
 from dp_halfspace.privacy.events import Event, Gaussian
-from dp_halfspace.privacy.mechanisms import (
-    GaussianNoise,
-    L2LaplaceNoise,
-    NoNoise,
-    Permit,
-    noise_deviation,
-)
+from dp_halfspace.privacy.mechanisms import noise_deviation
 from dp_halfspace.projection.linear import LinearMap
 from dp_halfspace.rows.blocks import FloatArray, block_size
 from dp_halfspace.rows.chunked_rows import rows_over
 from dp_halfspace.rows.mapped_rows import FormedRows, MappedRows, formed_block_rows
 from dp_halfspace.rows.rows import Rows, clipped_rows, normalised_rows
 
-# Noise of a release before the minimiser.
-Noise: TypeAlias = GaussianNoise | L2LaplaceNoise | NoNoise
 # Dimension to which more than 512 columns are projected by random signs for pure DP.
 COMPONENTS = 150
 
@@ -84,35 +81,37 @@ class RowsRead:
     linear_map: LinearMap | None = None
 
     @property
-    def n_columns(self) -> int:
-        """Number of columns without the constant."""
-        return self.facts.n_features if self.linear_map is None else self.linear_map.n_components
+    def shape(self) -> Shape:
+        """The shape that the releases of length and moment depend on."""
+        facts, linear_map = self.facts, self.linear_map
+        return Shape(
+            n_samples=facts.n_privacy_units,
+            n_columns=facts.n_features if linear_map is None else linear_map.n_components,
+            n_classes=facts.n_classes,
+            unit=facts.data_norm,
+            constant=self.constant,
+            has_weights=facts.has_weights,
+            is_sparse=facts.is_sparse and linear_map is None,
+        )
 
     @property
-    def n_final(self) -> int:
-        """Number of columns that a minimiser has coefficients for."""
-        return self.n_columns + (self.constant > 0.0)
-
-    @property
-    def block_rows(self) -> int:
-        """How many rows are summed at a time."""
-        is_sparse = self.facts.is_sparse and self.linear_map is None
-        return block_size(self.facts.n_privacy_units, self.n_columns, is_sparse=is_sparse)
+    def has_norm(self) -> bool:
+        """Whether the norm of rows as they were handed in is stated."""
+        return self.facts.is_scale_stated and self.linear_map is None
 
 
 @dataclass(frozen=True, slots=True)
 class CentredFit(FitPlan):
     """A released moment, and one released minimiser for the rows that it maps.
 
-    `length` and `moment` are the noises of the length and the moment of the rows, None where the
-    moment is not worth its cost. The minimiser has rows of norm at most ``1 + 2^-40``.
-    `attributes` are the names of the further fitted attributes that are wanted. With `recalibrates`
-    the intercept and the length that a chosen regulariser takes are given back.
+    `releases` are those of the length and the moment of the rows, none where the moment is not
+    worth its cost. The minimiser has rows of norm at most ``1 + 2^-40``. `attributes` are the names
+    of the further fitted attributes that are wanted. With `recalibrates` the intercept and the
+    length that a chosen regulariser takes are given back.
     """
 
     read: RowsRead
-    length: Noise | None
-    moment: Noise | None
+    releases: tuple[Release[Known], ...]
     minimiser: PerturbedMinimiser
     public: Mapping[str, Any]
     attributes: tuple[str, ...] = ()
@@ -121,8 +120,7 @@ class CentredFit(FitPlan):
     @property
     def events(self) -> tuple[Event, ...]:
         """Events that a run charges."""
-        first = (noise.event for noise in (self.length, self.moment) if noise is not None)
-        return (*first, *self.minimiser.events)
+        return (*(release.event for release in self.releases), *self.minimiser.events)
 
     @property
     def takes(self) -> frozenset[str]:
@@ -139,127 +137,70 @@ class CentredFit(FitPlan):
         read = replace(self.read, facts=self.read.facts.with_class_weights(weights))
         return replace(self, read=read)
 
-    def run(self, data: TrainingData, permit: Permit) -> Fitted:
+    def run(self, door: Door) -> Fitted:
         """Release the map and the minimiser, and map its coefficients back."""
-        read, linear_map = self.read, self.read.linear_map
-        classes = np.array(read.facts.class_weights)
-        how = data.class_indices, weights_of(classes, data), permit
+        shape, linear_map = self.read.shape, self.read.linear_map
+        known = Known(total=shape.n_samples)
         with single_blas_thread():
             if linear_map is not None:
-                data = replace(data, X=linear_map.apply(data.X))
-            unit = self._release_unit(data, permit)
-            rows = self.first_rows(data.X, unit)
-            kept, row_clip = None, None
-            if self.moment is None:
-                found = self.minimiser.run(rows, *how)
-                coefficients, intercepts = self._in_columns(found, unit)
-            else:
-                centring, total = self._release_centring(rows, data.weights, permit)
-                formed, surrogate = centred_rows(rows, centring)
-                found = self.minimiser.run(formed, *how, surrogate=surrogate)
-                if self.recalibrates:
-                    found = recalibrated_minimiser(self.minimiser, found, centring, total, classes)
-                coefficients, intercepts = self._uncentred(found, centring, unit)
-                kept = np.column_stack(self._in_columns(centring.to_final, unit))
-                if linear_map is None:
-                    row_clip = centring.row_clip(unit)
+                door = door.map(partial(mapped, linear_map))
+            known, door = run(self.releases, door, known)
+            found = self.minimiser.run(door.map(partial(self._minimised_rows, known)))
+        unit, centring = shape.unit * known.length, known.centring
+        kept, row_clip = None, None
+        if centring is None:
+            coefficients, intercepts = self._in_columns(found, unit)
+        else:
+            if self.recalibrates:
+                how = centring, known.total, np.array(self.read.facts.class_weights)
+                found = recalibrated_minimiser(self.minimiser, found, *how)
+            size = shape.n_columns
+            coefficients, intercepts = self._in_columns(found[:, :size] @ centring.to_final, unit)
+            if centring.constants:
+                intercepts = intercepts + found[:, size] * centring.constants[0]
+            kept = np.column_stack(self._in_columns(centring.to_final, unit))
+            row_clip = centring.row_clip(unit) if linear_map is None else None
         if linear_map is not None:
             coefficients = linear_map.pull_back(coefficients)
         more = {
             "alpha_": self.minimiser.ridge,
-            "preconditioner_": kept if read.constant or kept is None else kept[:, :-1],
+            "preconditioner_": kept if shape.constant or kept is None else kept[:, :-1],
             "one_vs_rest_": self.minimiser.risk.n_stacked > 1,
             "projection_": linear_map,
             "margin_": 1.0 / max(float(np.linalg.norm(found)), 1.0),
         }
         wanted = {name: more[name] for name in self.attributes}
         # Rows beyond a stated norm are scaled down to it, as in the fit.
-        norm = read.facts.data_norm if self._has_norm else math.inf
+        norm = shape.unit if self.read.has_norm else math.inf
         return Fitted(coefficients, intercepts, norm, attributes=wanted, row_clip=row_clip)
 
-    def first_rows(self, X: Any, unit: float) -> Rows:
-        """Return rows of norm at most one, with their constant.
+    def _minimised_rows(self, known: Known, data: TrainingData) -> WeighedRows:
+        """Return the rows of the minimiser: centred ones, formed at every pass, or never formed.
 
-        Those of a moment are clipped, and all are divided by the same number; otherwise each row is
-        divided by its own norm, which changes no sign of a score.
+        Without a moment each row is divided by its own norm, which changes no sign of a score.
         """
-        constant, length = self._constant_and_length
-        if self.moment is None:
-            return normalised_rows(X, unit, constant or None, clips=self._has_norm)
-        constants = (constant / length,) if constant else ()
-        return clipped_rows_over(X, unit * length, 1.0 / length, constants, None)
-
-    def _release_unit(self, data: TrainingData, permit: Permit) -> float:
-        """Release the length of the rows, and return the norm that counts as one.
-
-        Notes
-        -----
-        **Guarantee.**
-
-        - Adjacency: replace-one.
-        - Released: the noisy sum of squared lengths, each relative to the public norm and at most
-          one.
-        - Sensitivity: 1; the sum is exact.
-        - Proof: ``docs/proofs/engine.md``, section 2.
-        """
-        norm, noise = self.read.facts.data_norm, self.length
-        if noise is None:
-            return norm
-        square = permit.release(np.array([sum_of_squares(data, norm)]), noise)
-        return norm * length_of(float(square[0]), self.read.facts.n_privacy_units, noise)
-
-    @property
-    def _has_norm(self) -> bool:
-        """Whether the norm of rows as they were handed in is stated."""
-        return self.read.facts.is_scale_stated and self.read.linear_map is None
-
-    @property
-    def _constant_and_length(self) -> tuple[float, float]:
-        """The constant of first rows, and the number by which all are divided with it."""
-        constant = CONSTANT * self.read.constant
-        if self.moment is None:
-            return constant, 1.0
-        constant = CONSTANT if constant else 0.0
-        return constant, math.hypot(1.0, constant)
-
-    def _release_centring(
-        self, rows: Rows, weights: FloatArray | None, permit: Permit
-    ) -> tuple[Centring, float]:
-        """Release the second moment; return the map that follows, and the weight of all rows.
-
-        Notes
-        -----
-        **Guarantee.**
-
-        - Adjacency: replace-one.
-        - Released: the noisy second moment of rows of norm at most one. Given it, a final row
-          depends on its own record alone and has norm at most ``1 + 2^-40``.
-        - Sensitivity: ``sqrt(2)`` in the Frobenius norm, and an allowance for rounding.
-        - Proof: ``docs/proofs/engine.md``, sections 2 and 3.
-        """
-        assert self.moment is not None
-        moment = rows.gram() if weights is None else rows.gram(weights)
-        released = permit.release(packed(moment), self.moment)
-        # Without a constant, the moment does not contain the sum of the weights.
-        is_known = weights is None or not self.read.constant
-        total = self.read.facts.n_privacy_units if is_known else math.nan
-        return centring_of(released, total, self.moment, constant=self.read.constant)
-
-    def _uncentred(
-        self, found: FloatArray, centring: Centring, unit: float
-    ) -> tuple[FloatArray, FloatArray]:
-        """Return coefficients for clipped rows as they were handed in: post-processing."""
-        size = self.read.n_columns
-        coefficients, intercepts = self._in_columns(found[:, :size] @ centring.to_final, unit)
-        if centring.constants:
-            intercepts = intercepts + found[:, size] * centring.constants[0]
-        return coefficients, intercepts
+        read, weights = self.read, np.array(self.read.facts.class_weights)
+        if known.centring is None:
+            constant, norm = CONSTANT * read.constant, read.facts.data_norm
+            rows = normalised_rows(data.X, norm, constant or None, clips=read.has_norm)
+            return weighed(rows, weights, data)
+        formed, surrogate = centred_rows(data.X, known.centring)
+        return replace(weighed(formed, weights, data), surrogate=surrogate)
 
     def _in_columns(self, found: FloatArray, unit: float) -> tuple[FloatArray, FloatArray]:
         """Return coefficients and intercepts for rows before the first clip: post-processing."""
-        size, (constant, length) = self.read.n_columns, self._constant_and_length
+        shape, length = self.read.shape, 1.0
+        size, constant = shape.n_columns, CONSTANT * shape.constant
+        if self.releases:
+            constant = shape.first_constant
+            length = math.hypot(1.0, constant)
         intercepts = found[:, size] * (constant / length) if constant else np.zeros(len(found))
         return found[:, :size] / (length * unit), intercepts
+
+
+def clipped_first_rows(shape: Shape, known: Known, data: TrainingData) -> TrainingData:
+    """Return rows that are clipped to the norm that counts as one, with their constant."""
+    return replace(data, X=first_rows_of(shape, known.length, data))
 
 
 @dataclass(frozen=True, slots=True)
@@ -285,12 +226,10 @@ class ClippedFit(WrappedPlan):
         """Weigh the classes by released numbers in [0, 1], for the same events."""
         return replace(self, facts=self.facts.with_class_weights(weights))
 
-    def run(self, data: TrainingData, permit: Permit) -> Fitted:
+    def run(self, door: Door) -> Fitted:
         """Release the certified minimiser for rows as they were handed in."""
         norm, constant = self.facts.data_norm, self.constant
-        weights = weights_of(np.array(self.facts.class_weights), data)
-        rows = rows_over(clipped_rows, data.X, norm, constant)
-        released = self.plan.run(rows, data.class_indices, weights, permit)
+        released = self.plan.run(door.map(self._clipped_rows))
         more = {
             "alpha_": self.plan.ridge,
             "one_vs_rest_": self.plan.risk.n_stacked > 1,
@@ -299,17 +238,18 @@ class ClippedFit(WrappedPlan):
         wanted = {name: more[name] for name in self.attributes}
         return Fitted(*for_rows_as_given(released, constant, constant, 1.0), norm, wanted)
 
+    def _clipped_rows(self, data: TrainingData) -> WeighedRows:
+        rows = rows_over(clipped_rows, data.X, self.facts.data_norm, self.constant)
+        return weighed(rows, np.array(self.facts.class_weights), data)
+
 
 def centred_fit(
-    read: RowsRead,
-    length: Noise | None,
-    moment: Noise | None,
-    plan: PerturbedMinimiser,
+    read: RowsRead, releases: tuple[Release[Known], ...], plan: PerturbedMinimiser
 ) -> CentredFit:
     """Return a fit with the public facts for its record."""
     projection = None if read.linear_map is None else type(read.linear_map).__name__
-    facts = {"private_second_moment": moment is not None, "projection": projection}
-    return CentredFit(read, length, moment, plan, {**facts, **plan.public})
+    facts = {"private_second_moment": bool(releases), "projection": projection}
+    return CentredFit(read, releases, plan, {**facts, **plan.public})
 
 
 def centred_rows(rows: Rows, centring: Centring) -> tuple[FormedRows, MappedRows]:
@@ -376,25 +316,28 @@ def recalibrated_minimiser(
     return np.append(factor * point[:size], corrected / constant)[None, :]
 
 
-def plan_moment(read: RowsRead, budget: Budget) -> tuple[Noise | None, Noise | None, Budget]:
-    """Plan length and moment, or None if they are not worth their cost; return the rest, too.
+def plan_moment(shape: Shape, budget: Budget) -> tuple[tuple[Release[Known], ...], Budget]:
+    """Plan length and moment, if these are worth their cost; return the remaining budget, too.
 
     They are not for more than 512 columns, or if the edge of the spectrum of its noise would exceed
     the number of records.
     """
-    if read.n_columns > WIDEST:
-        return None, None, budget
+    if not shape.has_moment:
+        return (), budget
     first, rest = budget.split(NUMBER_SHARE)
     part, rest = rest.split(MOMENT_SHARE)
-    size, n_samples = read.n_final, read.facts.n_privacy_units
-    noise = moment_noise(n_samples, size, read.block_rows, part, is_single=False)
+    size = shape.n_final
+    noise = moment_noise(shape.n_samples, size, shape.block_rows, part, is_single=False)
     edge = noise_deviation(noise, size * (size + 1) // 2) * math.sqrt(2.0 * size)
-    return (length_noise(first), noise, rest) if edge <= n_samples else (None, None, budget)
+    if edge > shape.n_samples:
+        return (), budget
+    length = length_release(shape, first, partial(clipped_first_rows, shape))
+    return (length, moment_release(shape, part)), rest
 
 
 def risk_of(read: RowsRead, loss: Loss, *, is_formed: bool) -> MarginRisk | SoftmaxRisk:
     """Return the risk of rows of norm at most one."""
-    facts, columns = read.facts, read.n_final
+    facts, columns = read.facts, read.shape.n_final
     formed = formed_block_rows(facts.n_privacy_units, columns)
     return empirical_risk(
         loss,
@@ -402,7 +345,7 @@ def risk_of(read: RowsRead, loss: Loss, *, is_formed: bool) -> MarginRisk | Soft
         columns,
         facts.n_classes,
         row_norm=UP,
-        block_rows=formed if is_formed else read.block_rows,
+        block_rows=formed if is_formed else read.shape.block_rows,
         max_weight=max(facts.class_weights),
     )
 
@@ -441,13 +384,13 @@ def plan_centred_output(
     `ridge` is per mean loss and raised to a public floor; None chooses it from public sizes. Return
     None if the moment is not worth its cost. Raise errors as :func:`plan_output` does.
     """
-    length, moment, rest = plan_moment(read, budget)
-    if moment is None:
+    releases, rest = plan_moment(read.shape, budget)
+    if not releases:
         return None
     risk, is_chosen = risk_of(read, loss, is_formed=True), ridge is None
     ridge = mapped_row_ridge(risk, rest.mu) if ridge is None else ridge
     plan = plan_output(risk, ridge, rest.noise, optimizer=optimizer, projects=projects)
-    fit = centred_fit(read, length, moment, plan)
+    fit = centred_fit(read, releases, plan)
     return replace(fit, recalibrates=is_chosen and can_recalibrate(read, loss))
 
 
@@ -466,21 +409,21 @@ def plan_centred_objective(
     errors as :func:`plan_objective` does.
     """
     epsilon, delta = budget.epsilon, budget.delta
-    length, moment, rest = plan_moment(read, budget) if has_moment else (None, None, budget)
-    risk = risk_of(read, loss, is_formed=moment is not None)
+    releases, rest = plan_moment(read.shape, budget) if has_moment else ((), budget)
+    risk = risk_of(read, loss, is_formed=bool(releases))
     # A Gaussian release and a perturbed objective are accounted for together.
-    events = (noise.event for noise in (length, moment) if noise is not None)
+    events = (release.event for release in releases)
     earlier = tuple(event for event in events if isinstance(event, Gaussian))
     left = rest.epsilon if budget.is_pure else epsilon
     wanted = ridge
     if wanted is None:
-        share = 1.0 if moment is None else (1.0 - NUMBER_SHARE) * (1.0 - MOMENT_SHARE)
+        share = 1.0 if not releases else (1.0 - NUMBER_SHARE) * (1.0 - MOMENT_SHARE)
         wanted = perturbed_row_ridge(risk, left, delta, mu_share=share)
     room = feasible_ridge(risk, wanted, left, delta, earlier)
     if room is None:
         how: dict[str, Any] = {"ridge": ridge, "has_moment": False, "optimizer": optimizer}
         return plan_centred_objective(read, loss, budget, **how)
     plan = plan_objective(risk, room, left, delta, earlier=earlier, optimizer=optimizer)
-    fit = centred_fit(read, length, moment, plan)
-    is_chosen = ridge is None and moment is not None
+    fit = centred_fit(read, releases, plan)
+    is_chosen = ridge is None and bool(releases)
     return replace(fit, recalibrates=is_chosen and can_recalibrate(read, loss))

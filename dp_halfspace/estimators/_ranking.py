@@ -32,8 +32,9 @@ from dp_halfspace.papers.pairs import Choice, RankingProblem, plan_pairs
 from dp_halfspace.privacy import accounting
 from dp_halfspace.privacy.accounting import mu_beside
 from dp_halfspace.privacy.budget import Budget
+from dp_halfspace.privacy.door import Door
 from dp_halfspace.privacy.events import Event, Exponential
-from dp_halfspace.privacy.mechanisms import ExponentialChoice, NoNoise, Permit
+from dp_halfspace.privacy.mechanisms import ExponentialChoice, NoNoise
 from dp_halfspace.rows.blocks import FloatArray, clip_scales
 from dp_halfspace.rows.chunked_rows import rows_over
 from dp_halfspace.rows.rows import Rows
@@ -70,16 +71,16 @@ class RankingFit(FitPlan):
         """What the direction takes, but weights, which the threshold does not read."""
         return self.direction.takes - {"sample_weight"}
 
-    def run(self, data: TrainingData, permit: Permit) -> Fitted:
+    def run(self, door: Door) -> Fitted:
         """Release coefficients for rows as they were handed in, and the threshold."""
-        fitted = self.direction.run(data, permit)
+        fitted = self.direction.run(door)
         threshold = self.problem.threshold
         if self.choice is not None:
-            threshold = self._release_threshold(fitted, data, permit)
+            threshold = self._release_threshold(fitted, door)
         # A ranking is linear in clipped columns, and so are the scores of its threshold.
         return replace(fitted, intercepts=np.array([-threshold]), attributes={}, row_clip=None)
 
-    def _release_threshold(self, fitted: Fitted, data: TrainingData, permit: Permit) -> float:
+    def _release_threshold(self, fitted: Fitted, door: Door) -> float:
         """Release a threshold for the scores of the rows, as they are at a prediction.
 
         It has few errors among those of a grid. Scores may be in chunks.
@@ -95,29 +96,31 @@ class RankingFit(FitPlan):
         - Proof: ``docs/proofs/auc.md``, section 1.
         """
         assert self.choice is not None
-        facts, X = self.problem.facts, data.X
+        facts, scales = self.problem.facts, fitted.scales
         longest, size = facts.data_norm, math.sqrt(facts.n_features) * UP
         # No row in column scales is longer than the clip of all columns.
-        if fitted.scales is not None:
-            # As in the direction, which is the only one that estimates scales on its own.
-            assert isinstance(self.direction, LinearFit)
-            kind = self.direction.shape.kind
-            X, longest = in_column_scales(X, fitted.scales, fitted.clip, kind), fitted.clip * size
-        elif facts.in_column_scales:
-            longest = self.column_clip * size
-        else:
-            # As in the direction, and in predictions.
-            X = without_missing(data).X
+        if scales is not None or facts.in_column_scales:
+            longest = (self.column_clip if scales is None else fitted.clip) * size
         largest = float(np.linalg.norm(fitted.coefficients)) * longest
-        rows = rows_over(clipped_scored_rows, X, longest, data.people)
-        with single_blas_thread():
-            scores = rows.margins_over_constant(fitted.coefficients[0])
-        positive = apply_to_chunks(np.equal, data.class_indices, 1)
-        weights = relative_weights(self.problem.error_weights)
         grid = threshold_grid(largest, -float(fitted.intercepts[0]))
-        losses = partial(threshold_losses, largest=largest, people=data.people)
-        utilities = -sum_over_chunks(losses, scores, positive, weights, grid)
-        return float(grid[permit.choose(utilities, self.choice)])
+        weights = relative_weights(self.problem.error_weights)
+
+        def ask(data: TrainingData) -> FloatArray:
+            # Rows as in the direction, which is the only one that estimates scales on its own.
+            X = data.X
+            if scales is not None:
+                assert isinstance(self.direction, LinearFit)
+                X = in_column_scales(X, scales, fitted.clip, self.direction.shape.kind)
+            elif not facts.in_column_scales:
+                X = without_missing(data).X
+            rows = rows_over(clipped_scored_rows, X, longest, data.people)
+            with single_blas_thread():
+                scores = rows.margins_over_constant(fitted.coefficients[0])
+            positive = apply_to_chunks(np.equal, data.class_indices, 1)
+            losses = partial(threshold_losses, largest=largest, people=data.people)
+            return np.asarray(-sum_over_chunks(losses, scores, positive, weights, grid))
+
+        return float(grid[door.choose(ask, self.choice)])
 
 
 def clipped_scored_rows(X: Any, longest: float, people: People | None) -> Rows:

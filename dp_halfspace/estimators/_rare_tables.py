@@ -17,10 +17,11 @@ from numpy.typing import NDArray
 from dp_halfspace.data.validation import TrainingData
 from dp_halfspace.engine.plan import FitPlan, Fitted
 from dp_halfspace.preprocessing.scalers import CellScaler
+from dp_halfspace.privacy.door import Door
 from dp_halfspace.privacy.events import Either, Event, Pure
 from dp_halfspace.privacy.exponential import TalliedChoice
-from dp_halfspace.privacy.mechanisms import Permit
 from dp_halfspace.privacy.noise import DiscreteLaplaceNoise
+from dp_halfspace.rows.blocks import FloatArray
 from dp_halfspace.selection.column_rankings import choose_column
 from dp_halfspace.selection.small_tables import share_of
 
@@ -48,9 +49,10 @@ class ColumnRankingFit(FitPlan):
     """A choice of a column to rank the rarer of two classes, after a count of the classes.
 
     `repeats` states how often the list contains each column, and `noisy` is the released number of
-    records of the second class.
+    records of the second class, of `n_samples`.
     """
 
+    n_samples: int
     repeats: NDArray[np.intp]
     choice: TalliedChoice
     count: DiscreteLaplaceNoise
@@ -71,14 +73,12 @@ class ColumnRankingFit(FitPlan):
         """Public facts for the record: none."""
         return {}
 
-    def run(self, data: TrainingData, permit: Permit) -> Fitted:
+    def run(self, door: Door) -> Fitted:
         """Choose a column; the share of the rarer class is the probability of an error."""
-        n_samples = len(data.X)
+        n_samples = self.n_samples
         is_second_common = self.noisy > 0.5 * n_samples
         n_rare, rate = min(self.noisy, n_samples - self.noisy), self.count.epsilon
-        X = np.asarray(data.X, dtype=np.float64)
-        how = int(is_second_common), (self.repeats, self.choice), permit
-        model = choose_column(X, data.class_indices, *how)
+        model = choose_column(door, int(is_second_common), self.repeats, self.choice)
         assert model.exponent is not None
         scaler = CellScaler(model.exponent)
         return Fitted(
@@ -94,10 +94,11 @@ class ColumnRankingFit(FitPlan):
 class RareTableFit(FitPlan):
     """Count the classes; if one is rare, rank by a single column, otherwise run the default fit.
 
-    A single column is used if the released share of the rarer class is at most `limit`. `ranking`
-    and `default` are the two plans of a table; `follows` covers both.
+    A single column is used if the released share of the rarer class of `n_samples` records is at
+    most `limit`. `ranking` and `default` are the two plans of a table; `follows` covers both.
     """
 
+    n_samples: int
     count: DiscreteLaplaceNoise
     limit: float
     follows: Either | Pure
@@ -121,7 +122,7 @@ class RareTableFit(FitPlan):
         public = self.default.public
         return {**public, "solver": f"one_column or {public['solver']}", LIMIT: self.limit}
 
-    def run(self, data: TrainingData, permit: Permit) -> Fitted:
+    def run(self, door: Door) -> Fitted:
         """Return the fitted attributes of the table.
 
         Notes
@@ -134,13 +135,17 @@ class RareTableFit(FitPlan):
         - Proof: ``docs/proofs/rare.md``, sections 1 and 6.
         """
         # 1. Release the number of records of the second class.
-        exact = np.array([np.count_nonzero(data.class_indices)], dtype=np.float64)
-        noisy = float(permit.release(exact, self.count)[0])
+        noisy = float(door.release(second_class_count, self.count)[0])
         # 2. The released number alone decides between the two plans.
-        n_samples, plan = len(data.class_indices), self.default
+        n_samples, plan = self.n_samples, self.default
         if min(noisy, n_samples - noisy) <= self.limit * n_samples:
             inner = replace(self.ranking.inner, noisy=noisy)
             plan = replace(self.ranking, inner=inner)
         # 3. Run that plan, whose events are covered by `follows`.
-        permit.enter(self.follows, plan.events)
-        return plan.run(data, permit)
+        door.permit.enter(self.follows, plan.events)
+        return plan.run(door)
+
+
+def second_class_count(data: TrainingData) -> FloatArray:
+    """Return the number of records of the second class."""
+    return np.array([np.count_nonzero(data.class_indices)], dtype=np.float64)

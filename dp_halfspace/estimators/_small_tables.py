@@ -8,12 +8,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from dp_halfspace.data.validation import TrainingData
 from dp_halfspace.engine.plan import (
     Fitted,
     PublicFacts,
@@ -23,7 +22,7 @@ from dp_halfspace.engine.plan import (
 from dp_halfspace.estimators._priors import kept_prior
 from dp_halfspace.preprocessing.scalers import CellScaler
 from dp_halfspace.privacy.budget import Budget
-from dp_halfspace.privacy.mechanisms import Permit
+from dp_halfspace.privacy.door import Door
 from dp_halfspace.selection.rule import COUNTS_PAY, pays_for_stages, small_table_rule
 from dp_halfspace.selection.small_tables import TableSelection, plan_small_table
 from dp_halfspace.selection.small_trees import (
@@ -62,11 +61,11 @@ class SmallTableFit(WrappedPlan):
         prior = self.facts.prior
         return {**self.plan.public, **({} if prior is None else {"prior": prior.text})}
 
-    def run(self, data: TrainingData, permit: Permit) -> Fitted:
+    def run(self, door: Door) -> Fitted:
         """Choose a classifier, and express it for unscaled rows."""
         norm, weights = self.facts.data_norm, relative_weights(self.facts.class_weights)
-        X = np.asarray(data.X, dtype=np.float64) / norm
-        model = self.plan.run(X, data.class_indices, weights, permit)
+        rows = door.map(lambda data: replace(data, X=np.asarray(data.X, dtype=np.float64) / norm))
+        model = self.plan.run(rows, self.facts.n_privacy_units, weights)
         if model.is_prior:
             return kept_prior(self.facts)
         coefficients, scaler = model.coefficients, None

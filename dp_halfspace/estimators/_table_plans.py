@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dp_halfspace.data.chunks import apply_to_chunks
 from dp_halfspace.data.encoding import Encoding
@@ -21,8 +23,8 @@ from dp_halfspace.estimators._small_tables import SmallTableFit
 from dp_halfspace.estimators.adaptive_margin import AdaptiveMarginClassifier
 from dp_halfspace.estimators.kernel import PrivateKernelClassifier
 from dp_halfspace.papers.kernel import KernelTraining
+from dp_halfspace.privacy.door import Door
 from dp_halfspace.privacy.events import Event
-from dp_halfspace.privacy.mechanisms import Permit
 from dp_halfspace.projection.features import AdditiveMap
 
 # Number of bytes of features, and of encoded rows in chunks, that are kept between passes.
@@ -51,15 +53,14 @@ class PureFit(FitPlan):
     # The inputs of the fit, since scales are sums over rows.
     takes: frozenset[str]
 
-    def run(self, data: TrainingData, permit: Permit) -> Fitted:
+    def run(self, door: Door) -> Fitted:
         """Release the scales, and fit the features of rows in these scales."""
         features = self.features
         if self.scales is not None:
-            numbers = estimated_numbers(data, features.estimated)
-            found = self.scales.run(numbers.X, permit, data.people)
-            features = features.with_released(found)
-        rows = replace(data, X=apply_to_chunks(features.columns, data.X))
-        return replace(self.inner.run(rows, permit), scales=features.scales)
+            numbers = door.map(lambda data: estimated_numbers(data, features.estimated))
+            features = features.with_released(self.scales.run(numbers))
+        rows = door.map(partial(_with_columns, features.columns))
+        return replace(self.inner.run(rows), scales=features.scales)
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +72,7 @@ class TableFit(FitPlan):
     """
 
     encoding: Encoding
+    classes: NDArray[Any]
     model: PrivateKernelClassifier | AdaptiveMarginClassifier
     inner: FitPlan
     columns: Features
@@ -107,23 +109,23 @@ class TableFit(FitPlan):
         """The inputs of the inner plan."""
         return self.inner.takes
 
-    def run(self, data: TrainingData, permit: Permit) -> Fitted:
+    def run(self, door: Door) -> Fitted:
         """Return the fitted attributes of the table in addition to those of the model."""
-        rows = data
+        rows, columns = door, self.columns
         if self.is_selection:
             # Columns without a range keep their unit, and are not clipped.
-            rows = replace(data, X=self.columns.columns(data.X, math.inf))
-        fitted, model, columns = self.inner.run(rows, permit), self.model, self.columns
+            rows = door.map(partial(_with_columns, partial(columns.columns, clip=math.inf)))
+        fitted, model = self.inner.run(rows), self.model
         if fitted.scales is not None:
             columns = replace(columns, scales=fitted.scales)
-        width = data.X.shape[1] + len(columns.indicated)
-        shown = replace(data, X=np.empty((0, width)), feature_names=None)
         # The rows of the model are in column scales.
-        model._set_fitted(replace(fitted, scales=None), shown, permit.record)
+        width = columns.feature_map.n_features_in
+        shown = TrainingData(np.empty((0, width)), np.empty(0), self.classes, None)
+        model._set_fitted(replace(fitted, scales=None), shown, door.permit.record)
         certainty, ranks = None, None
         if self.is_selection:
             assert fitted.error_share is not None
-            certainty = certainty_of(fitted.error_share, len(data.classes))
+            certainty = certainty_of(fitted.error_share, len(self.classes))
             if isinstance(self.inner, ColumnRankingFit):
                 # All scores of a selected column are far from zero.
                 certainty /= 1.0 + SURER
@@ -137,6 +139,11 @@ class TableFit(FitPlan):
             "column_that_ranks_": ranks,
         }
         return replace(fitted, attributes=attributes)
+
+
+def _with_columns(columns: Callable[[Any], Any], data: TrainingData) -> TrainingData:
+    """Return the columns that a model reads in the place of encoded rows."""
+    return replace(data, X=apply_to_chunks(columns, data.X))
 
 
 def columns_of(data: EncodedTable) -> Features:

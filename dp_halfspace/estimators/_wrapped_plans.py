@@ -11,7 +11,6 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from dp_halfspace._budget import warn_of_scales
-from dp_halfspace.data.validation import TrainingData
 from dp_halfspace.engine.counts import balancing_weights, count_noise, counts_asked
 from dp_halfspace.engine.features import scales_pay
 from dp_halfspace.engine.linear import NUMBER_SHARE, without_missing
@@ -25,8 +24,9 @@ from dp_halfspace.engine.scales import (
 from dp_halfspace.exceptions import BudgetError, warn_caller
 from dp_halfspace.privacy import accounting
 from dp_halfspace.privacy.budget import Budget
+from dp_halfspace.privacy.door import Door
 from dp_halfspace.privacy.events import Event
-from dp_halfspace.privacy.mechanisms import GaussianNoise, L2LaplaceNoise, NoNoise, Permit
+from dp_halfspace.privacy.mechanisms import GaussianNoise, L2LaplaceNoise, NoNoise
 
 # Plans a fit, a function of public facts and of its part of a budget.
 Planner: TypeAlias = Callable[[PublicFacts, Budget], Any]
@@ -53,14 +53,13 @@ class ScaledFit(FitPlan):
     public: Mapping[str, Any]
     takes: frozenset[str]
 
-    def run(self, data: TrainingData, permit: Permit) -> Fitted:
+    def run(self, door: Door) -> Fitted:
         """Estimate the scales, and fit a copy of the rows in them."""
         if self.scales is None:
-            return self.inner.run(without_missing(data), permit)
-        scales = self.scales.run(data.X, permit, data.people)
-        clip = self.inner.column_clip
-        rows = replace(data, X=in_column_scales(data.X, scales, clip))
-        return replace(self.inner.run(rows, permit), scales=scales, clip=clip)
+            return self.inner.run(door.map(without_missing))
+        scales, clip = self.scales.run(door), self.inner.column_clip
+        rows = door.map(lambda data: replace(data, X=in_column_scales(data.X, scales, clip)))
+        return replace(self.inner.run(rows), scales=scales, clip=clip)
 
 
 def plan_rows(
@@ -163,7 +162,7 @@ class BalancedFit(FitPlan):
     takes: frozenset[str]
     column_clip: float
 
-    def run(self, data: TrainingData, permit: Permit) -> Fitted:
+    def run(self, door: Door) -> Fitted:
         """Count the classes, weigh them and run the inner plan.
 
         Notes
@@ -175,11 +174,12 @@ class BalancedFit(FitPlan):
         - Sensitivity: 1 for two classes, ``sqrt(2)`` for more classes or with weights of records.
         - Proof: ``docs/proofs/rare.md``, section 1; ``persons.md`` and ``weights.md``.
         """
-        counts = permit.release(counts_asked(data, self.facts.n_classes), self.noise)
+        n_classes = self.facts.n_classes
+        counts = door.release(lambda data: counts_asked(data, n_classes), self.noise)
         weights = balancing_weights(counts, self.facts.n_privacy_units, self.noise)
         # Weights of at most one have the same cost: docs/proofs/rare.md, Lemma 3.
         weighed: FitPlan = self.inner.with_class_weights(np.array(weights))
-        return weighed.run(data, permit)
+        return weighed.run(door)
 
 
 def _plan_balanced(plan: Planner, facts: PublicFacts, budget: Budget) -> FitPlan:

@@ -60,6 +60,7 @@ from dp_halfspace.estimators._outlook import Outlook
 from dp_halfspace.exceptions import warn_caller
 from dp_halfspace.preprocessing.scalers import ReleasedScaler
 from dp_halfspace.privacy.budget import Budget
+from dp_halfspace.privacy.door import Door
 from dp_halfspace.privacy.events import Either, RandomStopping, single_runs
 from dp_halfspace.privacy.record import LABELS_SEEN, PrivacyRecord
 from dp_halfspace.rows.rows import clipped_rows
@@ -181,7 +182,7 @@ class PrivateClassifier(ClassifierMixin, SharedLedger, ABC):
         tasks = FitTasks(self, _n_releases(record))
         permit.on_release = tasks.release
         # Run: make the releases, and map the coefficients back to the units of X.
-        fitted = plan.run(data, permit)
+        fitted = plan.run(Door(data, permit))
         # Record: set all fitted attributes at once.
         self._set_fitted(fitted, data, record)
         if self.verbose:

@@ -34,7 +34,7 @@ from dp_halfspace.papers.labels import (
 )
 from dp_halfspace.papers.staged_search import MOST_CANDIDATES, MOST_DIMENSIONS
 from dp_halfspace.privacy.budget import Budget
-from dp_halfspace.privacy.mechanisms import Permit
+from dp_halfspace.privacy.door import Door
 from dp_halfspace.privacy.randomness import public_generator
 from dp_halfspace.projection.features import draw_fourier
 from dp_halfspace.projection.linear import RademacherMap, draw_rademacher
@@ -235,10 +235,10 @@ class _LabelFit(WrappedPlan):
         """Public facts for the record."""
         return {"mechanism": self.mechanism, **self.plan.public}
 
-    def run(self, data: TrainingData, permit: Permit) -> Fitted:
+    def run(self, door: Door) -> Fitted:
         """Run the plan on the public rows."""
         weights = np.array(self.facts.class_weights)
-        released = self.plan.run(self.rows, data.class_indices, weights, permit)
+        released = self.plan.run(door.map(lambda data: data.class_indices), self.rows, weights)
         alpha, intercepts = self.plan.public["alpha"], log_odds_shift(weights)
         if self.frees_constant:
             intercepts = intercepts + shift_without_ridge(self.rows, released, alpha)

@@ -221,7 +221,7 @@ class ObjectivePerturbationClassifier(PrivateLinearClassifier):
         is_wanted = self.preconditioner is not False
         how: dict[str, Any] = {"ridge": ridge, "optimizer": optimizer}
         plan = plan_centred_objective(read, loss, budget, has_moment=is_wanted, **how)
-        if self.preconditioner is True and plan.moment is None:
+        if self.preconditioner is True and not plan.releases:
             raise ValueError(
                 "preconditioner=True needs at most 512 columns and enough budget and rows: use "
                 "preconditioner='auto' or False"

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dp_halfspace._sklearn_compat import Interval, Options, StrOptions
+from dp_halfspace.data.record_weights import WeighedRows, weighed
 from dp_halfspace.data.validation import TrainingData
 from dp_halfspace.engine.plan import (
     FitPlan,
@@ -35,7 +36,7 @@ from dp_halfspace.papers.staged_search import (
     plan_search,
 )
 from dp_halfspace.privacy.budget import Budget
-from dp_halfspace.privacy.mechanisms import Permit
+from dp_halfspace.privacy.door import Door
 from dp_halfspace.privacy.randomness import public_generator
 from dp_halfspace.projection.linear import PROJECTIONS, LinearMap, draw_projection
 from dp_halfspace.rows.blocks import clip_scales
@@ -62,11 +63,9 @@ class _NetworkFit(WrappedPlan):
     plan: NetworkSearch
     linear_map: LinearMap | None
 
-    def run(self, data: TrainingData, permit: Permit) -> Fitted:
+    def run(self, door: Door) -> Fitted:
         """Search among networks, and split the chosen parameters into layers."""
-        rows = Rows(_points(data.X, self.facts.data_norm, self.linear_map))
-        weights = relative_weights(self.facts.class_weights)
-        found = self.plan.run(rows, data.class_indices, weights, permit)
+        found = self.plan.run(door.map(self._rows))
         network = self.plan.shape.layers(found)
         return Fitted(
             network.outputs.copy(),
@@ -81,6 +80,10 @@ class _NetworkFit(WrappedPlan):
                 "hidden_intercept_": [each.biases[0].copy() for each in network.hidden],
             },
         )
+
+    def _rows(self, data: TrainingData) -> WeighedRows:
+        rows = Rows(_points(data.X, self.facts.data_norm, self.linear_map))
+        return weighed(rows, relative_weights(self.facts.class_weights), data)
 
 
 @dataclass(kw_only=True, eq=False, repr=False)

@@ -302,7 +302,7 @@ class PrivateTableClassifier(PrivateClassifier):
         """Return the fit of a table by a selection from a list."""
         model = AdaptiveMarginClassifier(**self._options_of(data))
         # A column without a range keeps its unit, since the list has logarithmic steps.
-        return TableFit(data.encoding, model, inner, columns_of(data))
+        return TableFit(data.encoding, data.classes, model, inner, columns_of(data))
 
     def _column_limit(
         self, facts: PublicFacts, budget: Budget, plan: TableFit | None
@@ -342,8 +342,11 @@ class PrivateTableClassifier(PrivateClassifier):
             follows = Either(left, mu)
             default = self._steps(data, facts, Budget.gaussian(mu, budget.delta))
         # A record moves the cost of each column by at most one: docs/proofs/rare.md, Lemma 4.
-        choice = ColumnRankingFit(repeats_of(owners_of(data.encoding)), TalliedChoice(left), count)
-        return RareTableFit(count, limit, follows, self._selected_fit(data, choice), default)
+        n_samples, repeats = facts.n_privacy_units, repeats_of(owners_of(data.encoding))
+        ranking = self._selected_fit(
+            data, ColumnRankingFit(n_samples, repeats, TalliedChoice(left), count)
+        )
+        return RareTableFit(n_samples, count, limit, follows, ranking, default)
 
     def _steps(self, data: EncodedTable, facts: PublicFacts, budget: Budget) -> TableFit:
         """Plan scales of columns, features, and a fit of them."""
@@ -377,7 +380,7 @@ class PrivateTableClassifier(PrivateClassifier):
             inner = self._pure(facts, features, budget, stated)
         else:
             inner = plan_features(facts, budget, features, public=stated)
-        return TableFit(data.encoding, model, inner, features)
+        return TableFit(data.encoding, data.classes, model, inner, features)
 
     def _pure(
         self, facts: PublicFacts, features: Features, budget: Budget, stated: dict[str, Any]

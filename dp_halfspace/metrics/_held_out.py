@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -86,6 +86,13 @@ class HeldOut:
             return np.asarray(outcome(model, rows, self.codes[index], self.classes))
 
         return self.people.row_by_row(of)
+
+
+class Outcomes(NamedTuple):
+    """Checked records with what a model says of each of them."""
+
+    data: HeldOut
+    values: Any
 
 
 def _by_rows(X: Any, outcome: Callable[..., Any], model: Any, nothing: Any, *labels: Any) -> Any:

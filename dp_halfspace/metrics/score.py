@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -20,16 +21,16 @@ from dp_halfspace._suggestion import did_you_mean
 from dp_halfspace.data.chunks import Chunks, sum_over_chunks
 from dp_halfspace.metrics import _intervals as intervals
 from dp_halfspace.metrics import _tallies as tallies
-from dp_halfspace.metrics._held_out import HeldOut, group_codes, held_out, known_classes
+from dp_halfspace.metrics._held_out import HeldOut, Outcomes, group_codes, held_out, known_classes
 from dp_halfspace.metrics._table import ALIASES, METRICS, Metric
 from dp_halfspace.privacy import accounting
 from dp_halfspace.privacy.budget import Budget
+from dp_halfspace.privacy.door import Door
 from dp_halfspace.privacy.events import Event, Gaussian, number_to_json
 from dp_halfspace.privacy.mechanisms import (
     ExponentialChoice,
     GaussianNoise,
     NoNoise,
-    Permit,
     authorise,
     noise_deviation,
 )
@@ -361,7 +362,8 @@ def private_score(
         permit = authorise(record, noise_source(random_state), account)
         releases: dict[str, intervals.Released] = {}
         for job, each in zip(jobs, values, strict=True):
-            releases |= dict.fromkeys(job.names, job.run(data, each, permit))
+            door = Door(Outcomes(data, each), permit)
+            releases |= dict.fromkeys(job.names, job.run(door, data.n))
         if by is not None:
             releases = dict.fromkeys(metrics, releases[_TABLE_OF_GROUPS])
         names = None if by_values is None else (*by_values, _OTHER)
@@ -393,8 +395,8 @@ class _Job:
         """Everything that is released."""
         return (*(() if self.place is None else 2 * (self.place.event,)), self.noise.event)
 
-    def run(self, data: HeldOut, values: Any, permit: Permit) -> intervals.Released:
-        """Count and add the noise; return what was released.
+    def run(self, door: Door, n: int) -> intervals.Released:
+        """Count the outcomes of `n` records and add the noise; return what was released.
 
         Notes
         -----
@@ -408,17 +410,20 @@ class _Job:
         """
         metric, borders = METRICS[self.names[0]], self.borders
         if metric.has_cells and borders is None:
-            borders = tallies.cells_between(self._quartiles(values, data, permit))
-        cells = tallies.Cells(len(data.classes), borders, data.people, data.n_groups)
-        if data.group is None:
-            exact = sum_over_chunks(metric.tally, values, data.codes, cells)
-        else:
-            exact = tallies.count_confusions_of_groups(values, data.codes, data.group, cells)
-        counts = permit.release(exact, self.noise)
-        is_laplace = isinstance(self.noise, DiscreteLaplaceNoise)
-        return intervals.Released(counts, data.n, noise_deviation(self.noise) ** 2, is_laplace)
+            borders = tallies.cells_between(self._quartiles(door))
 
-    def _quartiles(self, values: Any, data: HeldOut, permit: Permit) -> NDArray[np.float64]:
+        def ask(given: Outcomes) -> NDArray[np.float64]:
+            data, values = given
+            cells = tallies.Cells(len(data.classes), borders, data.people, data.n_groups)
+            if data.group is None:
+                return np.asarray(sum_over_chunks(metric.tally, values, data.codes, cells))
+            return tallies.count_confusions_of_groups(values, data.codes, data.group, cells)
+
+        counts = door.release(ask, self.noise)
+        is_laplace = isinstance(self.noise, DiscreteLaplaceNoise)
+        return intervals.Released(counts, n, noise_deviation(self.noise) ** 2, is_laplace)
+
+    def _quartiles(self, door: Door) -> NDArray[np.float64]:
         """Release the quartiles of the scores.
 
         Notes
@@ -432,12 +437,16 @@ class _Job:
         """
         if self.place is None:
             return np.array([-1.0, 1.0])
-        distances = tallies.places(
-            sum_over_chunks(tallies.between_places, values, data.people), data.n
-        )
-        chosen = [permit.choose(each, self.place) for each in distances]
+        distances = door.map(_distances)
+        chosen = [distances.choose(itemgetter(k), self.place) for k in range(2)]
         found: NDArray[np.float64] = tallies.PLACES[chosen]
         return found
+
+
+def _distances(given: Outcomes) -> Any:
+    """Return the distances of all places from the two quartiles."""
+    data, values = given
+    return tallies.places(sum_over_chunks(tallies.between_places, values, data.people), data.n)
 
 
 def _score(

@@ -28,12 +28,13 @@ from dp_halfspace.data.chunked_data import by_chunks
 from dp_halfspace.data.chunks import sum_over_chunks
 from dp_halfspace.exceptions import warn_caller
 from dp_halfspace.metrics import _tallies as tallies
-from dp_halfspace.metrics._held_out import HeldOut, held_out
+from dp_halfspace.metrics._held_out import HeldOut, Outcomes, held_out
 from dp_halfspace.model_selection import _crossing as crossing
 from dp_halfspace.model_selection._wrapping import WrappingClassifier
 from dp_halfspace.privacy.budget import Budget
+from dp_halfspace.privacy.door import Door
 from dp_halfspace.privacy.events import Event
-from dp_halfspace.privacy.mechanisms import ExponentialChoice, NoNoise, Permit
+from dp_halfspace.privacy.mechanisms import ExponentialChoice, NoNoise
 from dp_halfspace.privacy.noise import DiscreteLaplaceNoise
 from dp_halfspace.privacy.record import PrivacyRecord
 
@@ -108,7 +109,7 @@ class PrefitClassifier(WrappingClassifier, ABC):
         # Evaluate the model before anything is charged, so that its own errors cost nothing.
         values = data.outcomes(self._outcome, self.estimator)
         permit = self._permit_for(record, partial(self._record_with, data), self.ledger, X)
-        self._release(plan, data, values, permit)
+        self._release(plan, Door(Outcomes(data, values), permit))
         self.classes_, self.privacy_ = data.classes, record
         self._warn_of_release(plan, data)
         return self
@@ -173,8 +174,8 @@ class PrefitClassifier(WrappingClassifier, ABC):
         """Fix the public numbers: ``events``, ``public`` and what the release needs."""
 
     @abstractmethod
-    def _release(self, plan: Any, data: HeldOut, values: Any, permit: Permit) -> None:
-        """Count, release and set the fitted attributes."""
+    def _release(self, plan: Any, door: Door) -> None:
+        """Count the outcomes behind the door, release and set the fitted attributes."""
 
     def __sklearn_is_fitted__(self) -> bool:
         return "privacy_" in self.__dict__
@@ -269,6 +270,15 @@ _PLACES = tallies.signed_sizes(-12, 24, 16)
 _COUNT_SHARE = 0.05
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class _CountsAbove:
+    """Numbers of negative and positive records with scores above every candidate, of `n` in all."""
+
+    negative: NDArray[np.float64]
+    positive: NDArray[np.float64]
+    n: int
+
+
 @dataclass(frozen=True, slots=True)
 class _Threshold:
     """Public numbers: the candidates, preferred ones first, the noise, and slacks."""
@@ -307,6 +317,22 @@ class _Threshold:
         """
         most, _ = crossing.most_and_variance(self.target, self.value)
         return self.slack / max(most, 1.0 / crossing.COUNT_GRID)
+
+    def counts_above(self, given: Outcomes) -> _CountsAbove:
+        """Count the records from the highest score down: first no record, last all records."""
+        data = given.data
+        cells = tallies.Cells(2, self.borders, data.people, largest=crossing.COUNT_GRID)
+        table = sum_over_chunks(tallies.count_scores, given.values, data.codes, cells)
+        above = np.column_stack([np.zeros(2), np.cumsum(table[:, ::-1], axis=1)])
+        return _CountsAbove(above[0], above[1], data.n)
+
+    def utilities(self, count: float | None, above: _CountsAbove) -> NDArray[np.float64]:
+        """Return the utility of every candidate, given the released number of positives."""
+        excess = crossing.excess_of(self.target, self.value, above.positive, above.negative)
+        excess -= self.slack_for(count, above.n)
+        # The last candidate meets every target: no record, or every record, is positive.
+        excess[-1] = above.n
+        return crossing.crossing_utilities(excess)
 
     def slack_for(self, count: float | None, n: int) -> float:
         """Return the slack by which the target is raised, from public numbers and the noisy count.
@@ -466,7 +492,7 @@ class PrivateThresholdClassifier(PrefitClassifier):
             target, value, borders, count, choice, slack, variance, -float(ndtri(miss))
         )
 
-    def _release(self, plan: _Threshold, data: HeldOut, values: Any, permit: Permit) -> None:
+    def _release(self, plan: _Threshold, door: Door) -> None:
         """Count positives and negatives above every candidate, and choose one.
 
         Notes
@@ -479,19 +505,11 @@ class PrivateThresholdClassifier(PrefitClassifier):
         - Sensitivity: 1 of each.
         - Proof: ``docs/proofs/operating_points.md``, sections 1 and 2.
         """
-        cells = tallies.Cells(2, plan.borders, data.people, largest=crossing.COUNT_GRID)
-        table = sum_over_chunks(tallies.count_scores, values, data.codes, cells)
-        # From the highest score down; first no record, last all records.
-        above = np.column_stack([np.zeros(2), np.cumsum(table[:, ::-1], axis=1)])
-        negative, positive = above
+        above = door.map(plan.counts_above)
         count = None
         if plan.count is not None:
-            count = float(permit.release(np.floor(positive[-1:]), plan.count)[0])
-        excess = crossing.excess_of(plan.target, plan.value, positive, negative)
-        excess -= plan.slack_for(count, data.n)
-        # The last candidate meets every target: no record, or every record, is positive.
-        excess[-1] = data.n
-        released = permit.release(crossing.crossing_utilities(excess), plan.choice)
+            count = float(above.release(lambda each: np.floor(each.positive[-1:]), plan.count)[0])
+        released = above.release(partial(plan.utilities, count), plan.choice)
         place = int(crossing.chosen_places(released, plan.choice)[0])
         self.threshold_ = float(plan.thresholds[place])
         self.n_positive_ = count
@@ -576,6 +594,20 @@ class _SetSize:
     def public(self) -> dict[str, Any]:
         """Public facts for the record."""
         return {"coverage": self.coverage, "thresholds": _LOG_ODDS_OF_SETS}
+
+    def utilities(self, given: Outcomes) -> NDArray[np.float64]:
+        """Return the utility of every candidate, of which the last is "all classes"."""
+        data, largest = given.data, 16 * crossing.COUNT_GRID
+        cells = tallies.Cells(len(data.classes), _LOG_ODDS_OF_SETS, data.people, largest=largest)
+        table = sum_over_chunks(tallies.count_scores, given.values, data.codes, cells).sum(axis=0)
+        # From the highest probability, the smallest sets, down to all classes.
+        inside = np.cumsum(table[::-1])
+        wanted = self.coverage * (inside[-1] + 1.0)
+        excess = np.minimum(inside - wanted - self.slack, wanted - self.few - self.lacking)
+        # The excess of the last candidate is larger than the deficit of any other.
+        excess[-1] = 2.0 * (data.n + 1.0 + self.few + self.lacking)
+        steps = np.arange(len(excess) - 1.0, -1.0, -1.0)
+        return np.asarray(crossing.crossing_utilities(excess) - self.step * steps)
 
 
 @dataclass(eq=False, repr=False)
@@ -673,7 +705,7 @@ class PrivateConformalClassifier(PrefitClassifier):
         lacking = rule.for_failure(1.0 - share)
         return _SetSize(choice, share, rule.mean, rule.step, few, lacking)
 
-    def _release(self, plan: _SetSize, data: HeldOut, values: Any, permit: Permit) -> None:
+    def _release(self, plan: _SetSize, door: Door) -> None:
         """Count the true classes above every candidate, and choose one.
 
         Notes
@@ -685,22 +717,9 @@ class PrivateConformalClassifier(PrefitClassifier):
         - Sensitivity: 1 of each utility.
         - Proof: ``docs/proofs/operating_points.md``, sections 1 and 3.
         """
-        borders = _LOG_ODDS_OF_SETS
-        cells = tallies.Cells(
-            len(data.classes), borders, data.people, largest=16 * crossing.COUNT_GRID
-        )
-        table = sum_over_chunks(tallies.count_scores, values, data.codes, cells).sum(axis=0)
-        # From the highest probability, the smallest sets, down to all classes.
-        inside = np.cumsum(table[::-1])
-        wanted = plan.coverage * (inside[-1] + 1.0)
-        excess = np.minimum(inside - wanted - plan.slack, wanted - plan.few - plan.lacking)
-        # The last candidate, in addition to the borders, is "all classes": its excess is larger
-        # than the deficit of any other.
-        excess[-1] = 2.0 * (data.n + 1.0 + plan.few + plan.lacking)
-        steps = np.arange(len(excess) - 1.0, -1.0, -1.0)
-        utilities = crossing.crossing_utilities(excess) - plan.step * steps
-        (place,) = crossing.chosen_places(permit.release(utilities, plan.choice), plan.choice)
-        self.threshold_ = float(np.append(borders[::-1], 0.0)[place])
+        released = door.release(plan.utilities, plan.choice)
+        (place,) = crossing.chosen_places(released, plan.choice)
+        self.threshold_ = float(np.append(_LOG_ODDS_OF_SETS[::-1], 0.0)[place])
 
     def _warn_of_plan(self, plan: _SetSize, data: HeldOut) -> None:
         """Warn where the number of records leaves no room for a threshold, whatever they are."""

@@ -8,21 +8,23 @@ exponential mechanism, for any number of directions. It is that of Nguyen, Ullma
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dp_halfspace._sklearn_compat import single_blas_thread
+from dp_halfspace.data.record_weights import WeighedRows
 from dp_halfspace.engine.moment import WIDEST
 from dp_halfspace.papers.staged_search import default_stages
 from dp_halfspace.papers.training import LinearTraining, Problem
 from dp_halfspace.privacy.budget import Budget
+from dp_halfspace.privacy.door import Door
 from dp_halfspace.privacy.events import Event
 from dp_halfspace.privacy.exponential import TalliedChoice
-from dp_halfspace.privacy.mechanisms import NoNoise, Permit
+from dp_halfspace.privacy.mechanisms import NoNoise
 from dp_halfspace.privacy.randomness import public_generator
 from dp_halfspace.rows.blocks import FloatArray
 from dp_halfspace.rows.directions import (
@@ -32,11 +34,11 @@ from dp_halfspace.rows.directions import (
     DirectionStream,
     IntegerRows,
     integer_rows,
+    located,
     margin_costs,
     open_records,
     unit_length,
 )
-from dp_halfspace.rows.rows import Rows
 
 # Number of directions of a stage.
 _WANTED_DIRECTIONS = 50_000
@@ -72,25 +74,22 @@ class DirectionSearch:
         """Events of the search."""
         return (self.choice.event,) * (1 + len(self.radii))
 
-    def run(
-        self, rows: Rows, classes: NDArray[np.intp], weights: FloatArray, permit: Permit
-    ) -> FloatArray:
+    def run(self, door: Door) -> FloatArray:
         """Release a direction of norm one with few errors on normalised rows; see `Algorithm`."""
         # 1. Round the rows to integers, so that every score is exact.
         # 2. Choose among directions of the whole sphere by their weighted errors.
         # 3. In every later stage, choose among directions of a cone around the released one.
-        members = np.flatnonzero(classes == 0), np.flatnonzero(classes == 1)
-        costs = partial(_costs, integer_rows(rows), members, weights, self.margin)
+        door = door.map(partial(_with_integers, self.margin))
         cone = DirectionStream(self.n_columns, self.n_directions, self.seed)
         whole = replace(
             cone, seed=(*self.seed, 0), constant=self.constant, spherical=self.spherical
         )
         with single_blas_thread():
-            found = _choose_direction(costs, whole, self.choice, permit)
+            found = _choose_direction(door, whole, self.choice)
             for stage, radius in enumerate(self.radii, start=1):
                 seed = (*self.seed, stage)
                 stream = replace(cone, seed=seed, centre=found, radius=radius)
-                found = _choose_direction(costs, stream, self.choice, permit)
+                found = _choose_direction(door, stream, self.choice)
         return unit_length(found[:, None]).T
 
 
@@ -136,35 +135,42 @@ def plan_directions(
     )
 
 
-def _costs(
-    rows: IntegerRows,
-    members: tuple[NDArray[np.intp], ...],
-    weights: FloatArray,
-    margin: float | None,
-    stream: DirectionStream,
-) -> Iterator[NDArray[np.int64]]:
-    """Yield the costs of the candidates of every block of a stream."""
+@dataclass(frozen=True, slots=True, eq=False)
+class _IntegerRows:
+    """What the search reads: the rows in integers, and the records of each class."""
+
+    rows: IntegerRows
+    members: tuple[NDArray[np.intp], ...]
+    weights: FloatArray
+    margin: float | None
+
+
+def _with_integers(margin: float | None, data: WeighedRows) -> _IntegerRows:
+    members = np.flatnonzero(data.classes == 0), np.flatnonzero(data.classes == 1)
+    return _IntegerRows(integer_rows(data.rows), members, np.asarray(data.weights), margin)
+
+
+def _costs(stream: DirectionStream, data: _IntegerRows) -> NDArray[np.int32]:
+    """Return the costs of the candidates of a stream, four bytes for each."""
+    members, margin = data.members, data.margin or 0.0
     settled: tuple[tuple[int, int], ...] = ((0, 0), (0, 0))
-    if margin is None:
+    if data.margin is None:
         # All directions agree on records far from the hyperplane of the centre, so these are
         # counted once.
-        left = [open_records(stream, rows, index) for index in members]
+        left = [open_records(stream, data.rows, index) for index in members]
         settled = tuple(
             (negative, len(index) - len(kept) - negative)
             for index, (kept, negative) in zip(members, left, strict=True)
         )
         members = tuple(kept for kept, _ in left)
-    for block in map(stream.block, range(stream.n_blocks)):
-        yield margin_costs(
-            block, rows, members, weights, margin or 0.0, paired=stream.paired, settled=settled
-        )
+    how: dict[str, Any] = {"paired": stream.paired, "settled": settled}
+    blocks = map(stream.block, range(stream.n_blocks))
+    costs = (margin_costs(each, data.rows, members, data.weights, margin, **how) for each in blocks)
+    return np.concatenate([part.astype(np.int32, casting="same_kind") for part in costs])
 
 
 def _choose_direction(
-    costs_of: Callable[[DirectionStream], Iterator[NDArray[np.int64]]],
-    stream: DirectionStream,
-    choice: TalliedChoice | NoNoise,
-    permit: Permit,
+    door: Door, stream: DirectionStream, choice: TalliedChoice | NoNoise
 ) -> FloatArray:
     """Run one exponential mechanism over a stream of directions.
 
@@ -177,15 +183,13 @@ def _choose_direction(
     - Sensitivity: 1 for the cost of each direction, which is an integer.
     - Proof: ``docs/proofs/pure_halfspace.md``, sections 1 to 3.
     """
-    # Four bytes are kept for each candidate; the chosen direction is generated again.
-    costs = [part.astype(np.int32, casting="same_kind") for part in costs_of(stream)]
-    found = permit.choose(np.concatenate(costs), choice, is_cost=True)
-    ends = np.cumsum([len(part) for part in costs])
-    number = int(np.searchsorted(ends, found, side="right"))
+    found = door.choose(partial(_costs, stream), choice, is_cost=True)
+    number, place = located(found, stream.lengths)
+    # The chosen direction is generated again. The directions of a block are followed by their
+    # negatives.
     block = stream.block(number)
-    # The directions of a block are followed by their negatives.
-    opposite, place = divmod(found - int(ends[number]) + len(costs[number]), block.shape[1])
-    return (-1.0 if opposite else 1.0) * block[:, place].astype(np.float64)
+    opposite, column = divmod(place, block.shape[1])
+    return (-1.0 if opposite else 1.0) * block[:, column].astype(np.float64)
 
 
 def plan_direction_training(

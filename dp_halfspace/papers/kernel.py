@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from dp_halfspace.data.record_weights import weights_of
+from dp_halfspace.data.record_weights import WeighedRows, weighed
 from dp_halfspace.data.validation import TrainingData
 from dp_halfspace.engine.plan import (
     FitPlan,
@@ -19,12 +19,11 @@ from dp_halfspace.papers.training import (
     LinearTraining,
     asked_margin,
 )
+from dp_halfspace.privacy.door import Door
 from dp_halfspace.privacy.events import Event
-from dp_halfspace.privacy.mechanisms import Permit
 from dp_halfspace.projection.features import AdditiveMap, FeatureMap
 from dp_halfspace.rows.blocks import LONGEST, FloatArray
 from dp_halfspace.rows.mapped_rows import (
-    FeatureRows,
     clipped_features,
     normalised_feature_rows,
 )
@@ -65,13 +64,12 @@ class KernelTraining(FitPlan):
         known = self.training.takes if isinstance(self.training, LinearTraining) else frozenset()
         return known & {"sample_weight"}
 
-    def run(self, data: TrainingData, permit: Permit) -> Fitted:
+    def run(self, door: Door) -> Fitted:
         """Make the features, train on their rows and map the coefficients back."""
-        rows, used = self._rows(data), self.training
+        door, used = door.map(self._rows), self.training
         if isinstance(used, MarginChoice):
-            used = used.choose(rows, data, permit)
-        weights: Any = weights_of(relative_weights(used.problem.facts.class_weights), data)
-        released = used.algorithm.run(rows, data.class_indices, weights, permit)
+            used = used.choose_margin(door)
+        released = used.algorithm.run(door)
         return Fitted(
             *for_rows_as_given(released, used.constant_column, self.intercept, 1.0),
             data_norm=self.data_norm,
@@ -82,9 +80,10 @@ class KernelTraining(FitPlan):
             },
         )
 
-    def _rows(self, data: TrainingData) -> FeatureRows:
+    def _rows(self, data: TrainingData) -> WeighedRows:
         """Return the features as rows of norm one, constant column included."""
         longest = LONGEST if isinstance(self.feature_map, AdditiveMap) else 1.0
         given = data.X, self.data_norm, self.feature_map
         features = clipped_features(*given, memory=self.memory, longest=longest)
-        return normalised_feature_rows(features, self.training.constant_column)
+        rows = normalised_feature_rows(features, self.training.constant_column)
+        return weighed(rows, relative_weights(self.training.problem.facts.class_weights), data)

@@ -31,13 +31,14 @@ from numpy.typing import NDArray
 
 from dp_halfspace._rounding import DOWN, FAR_UP
 from dp_halfspace._sklearn_compat import single_blas_thread
-from dp_halfspace.data.record_weights import Weights
+from dp_halfspace.data.record_weights import WeighedRows
 from dp_halfspace.optim.certificate import gradient_error
 from dp_halfspace.papers.training import Algorithm, LinearTraining, Problem
 from dp_halfspace.privacy.accounting import calibrate
 from dp_halfspace.privacy.budget import Budget
+from dp_halfspace.privacy.door import Door
 from dp_halfspace.privacy.events import Event, Repeated, SampledGaussian
-from dp_halfspace.privacy.mechanisms import GaussianNoise, NoNoise, Permit, SampledGaussianNoise
+from dp_halfspace.privacy.mechanisms import GaussianNoise, NoNoise, SampledGaussianNoise
 from dp_halfspace.privacy.pld import LARGEST_SAMPLED_MU
 from dp_halfspace.privacy.randomness import public_generator
 from dp_halfspace.projection.linear import (
@@ -47,7 +48,6 @@ from dp_halfspace.projection.linear import (
     jl_margin,
 )
 from dp_halfspace.rows.blocks import FloatArray, block_size, into_ball
-from dp_halfspace.rows.rows import Rows
 
 # Maps the margins of the rows lo to hi - 1 to the negative slopes of their losses.
 Slopes: TypeAlias = Callable[[FloatArray, int, int], FloatArray]
@@ -93,13 +93,29 @@ class Descent:
         """Events that a run charges."""
         return (Repeated(self.mechanism.event, self.steps.n_steps),)
 
-    def run(
-        self, rows: Any, classes: NDArray[np.intp], weights: Weights, permit: Permit
-    ) -> FloatArray:
+    def run(self, door: Door) -> FloatArray:
         """Take the steps on normalised rows; see `Algorithm`."""
         with single_blas_thread():
-            slopes = rows.apply_to_classes(partial(margin_slopes, self), classes, weights)
-            return descend(rows, slopes, self, permit)
+            return descend(door.map(partial(_with_slopes, self)), self)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SlopedRows:
+    """What the steps read: rows, and the function that computes slopes from their margins."""
+
+    rows: Any
+    slopes: Any
+
+
+def _with_slopes(plan: Descent, data: WeighedRows) -> SlopedRows:
+    make = partial(margin_slopes, plan)
+    slopes = data.rows.apply_to_classes(make, data.classes, data.weights)
+    return SlopedRows(data.rows, slopes)
+
+
+def _summed_slopes(query: FloatArray, data: SlopedRows) -> FloatArray:
+    """Return the sum of slopes times rows."""
+    return np.asarray(data.rows.fused_adjoint(query, data.slopes))
 
 
 def plan_descent(
@@ -171,10 +187,11 @@ def softmax_slopes(plan: Descent, class_indices: NDArray[np.intp], weights: Floa
     return softmax
 
 
-def descend(rows: Rows, slopes: Slopes, plan: Descent, permit: Permit) -> FloatArray:
+def descend(door: Door, plan: Descent) -> FloatArray:
     """Run the noisy steps and return the averaged iterate, of shape (n_outputs, n_columns).
 
-    `permit` is charged with ``plan.events``. Reference: ``docs/proofs/noisy_gradient.md``.
+    Behind the door are `SlopedRows`, and its permit is charged with ``plan.events``. Reference:
+    ``docs/proofs/noisy_gradient.md``.
 
     Notes
     -----
@@ -195,7 +212,7 @@ def descend(rows: Rows, slopes: Slopes, plan: Descent, permit: Permit) -> FloatA
     n_averaged = max(1, round(steps.tail_fraction * steps.n_steps))
     for step in range(steps.n_steps):
         query = into_ball(point, plan.radius)
-        noisy = permit.release(rows.fused_adjoint(query, slopes), plan.mechanism)
+        noisy = door.release(partial(_summed_slopes, query), plan.mechanism)
         if plan.n_outputs > 1:
             # The slopes of a record sum to zero over the classes, so the release holds nothing but
             # noise along (1, ..., 1).
@@ -234,9 +251,7 @@ class SingleRecordSteps:
         """Events that a run charges."""
         return (Repeated(self.mechanism.event, self.n_steps),)
 
-    def run(
-        self, rows: Rows, classes: NDArray[np.intp], weights: FloatArray, permit: Permit
-    ) -> FloatArray:
+    def run(self, door: Door) -> FloatArray:
         """Take the steps; see `Algorithm`.
 
         Notes
@@ -252,24 +267,35 @@ class SingleRecordSteps:
         # 1. Compute the negative gradient of each record at the released iterate.
         # 2. Release that of one secret record with noise; without noise, the mean of all.
         # 3. Step, project to the unit ball, average: post-processing.
-        signs = np.where(classes == 1, 1.0, -1.0)
-        signed = rows.dense(np.arange(len(classes))) * signs[:, None]
-        record_weights = weights[classes]
-        is_noisy = isinstance(self.mechanism, SampledGaussianNoise)
+        door = door.map(_signed_rows)
         sigma = self.mechanism.sigma if isinstance(self.mechanism, SampledGaussianNoise) else 0.0
         scale = 2.0 / math.sqrt(1.0 + self.n_columns * sigma * sigma)
         first = self.n_steps - max(math.ceil(self.tail_fraction * self.n_steps), 1)
         point, total = np.zeros(self.n_columns), np.zeros(self.n_columns)
         with single_blas_thread():
             for step in range(self.n_steps):
-                factors = np.where(signed @ point < self.threshold, record_weights, 0.0)
-                gradients = factors[:, None] * signed
-                value = gradients if is_noisy else gradients.mean(axis=0)
-                point += scale / math.sqrt(step + 1.0) * permit.release(value, self.mechanism)
+                noisy = door.release(partial(self._gradients, point), self.mechanism)
+                point = point + scale / math.sqrt(step + 1.0) * noisy
                 point /= max(1.0, math.sqrt(float(point @ point)))
                 if step >= first:
                     total += point
         return (total / (self.n_steps - first))[None, :]
+
+    def _gradients(self, point: FloatArray, data: tuple[FloatArray, FloatArray]) -> FloatArray:
+        """Return the negative gradients of all records, or without noise their mean."""
+        signed, weights = data
+        factors = np.where(signed @ point < self.threshold, weights, 0.0)
+        gradients = factors[:, None] * signed
+        if isinstance(self.mechanism, SampledGaussianNoise):
+            return gradients
+        return np.asarray(gradients.mean(axis=0))
+
+
+def _signed_rows(data: WeighedRows) -> tuple[FloatArray, FloatArray]:
+    """Return the rows times the signs of their classes, and their weights."""
+    signs = np.where(data.classes == 1, 1.0, -1.0)
+    signed = data.rows.dense(np.arange(len(signs))) * signs[:, None]
+    return signed, data.weights[data.classes]
 
 
 def plan_single_records(
@@ -444,9 +470,7 @@ class PhasedPass:
         """The event of one phase, which covers all phases, because they share no record."""
         return (self.phases[0].mechanism.event,)
 
-    def run(
-        self, rows: Rows, classes: NDArray[np.intp], weights: FloatArray, permit: Permit
-    ) -> FloatArray:
+    def run(self, door: Door) -> FloatArray:
         """Take the pass over normalised rows of two classes; see `Algorithm`.
 
         Notes
@@ -461,24 +485,29 @@ class PhasedPass:
         # 1. For each phase, start from the release of the one before.
         # 2. Take the proximal steps on its records, block by block.
         # 3. Release the mean of its iterates; no other phase sees these records.
-        releases = permit.parallel(self.events[0])
+        releases = door.permit.parallel(self.events[0])
         point = np.zeros(self.n_columns)
         for phase in self.phases:
-            total = np.zeros(self.n_columns)
             # Iterates stay in the unit ball, in which a separator of the known margin lies. Noise
             # may have moved the earlier release out of it; projecting it back is post-processing.
-            current = point / max(1.0, float(np.linalg.norm(point)))
-            step = block_size(phase.hi - phase.lo, self.n_columns, is_sparse=False)
-            for lo in range(phase.lo, phase.hi, step):
-                index = self.order[lo : min(lo + step, phase.hi)]
-                signs = np.where(classes[index] == 1, 1.0, -1.0)
-                caps = phase.step_size / self.margin * weights[classes[index]]
-                signed = rows.dense(index) * signs[:, None]
-                current, part = proximal_pass(current, signed, caps, self.margin)
-                total += part
-            mean = total / (phase.hi - phase.lo)
-            point = releases.release(mean, phase.mechanism, range(phase.lo, phase.hi))
+            start = point / max(1.0, float(np.linalg.norm(point)))
+            block = range(phase.lo, phase.hi)
+            ask = partial(self._mean_iterate, phase, start)
+            point = door.release_of_block(ask, phase.mechanism, releases, block)
         return point[None, :]
+
+    def _mean_iterate(self, phase: Phase, start: FloatArray, data: WeighedRows) -> FloatArray:
+        """Return the mean of the iterates of a phase, which reads its own records."""
+        current, total = start, np.zeros(self.n_columns)
+        step = block_size(phase.hi - phase.lo, self.n_columns, is_sparse=False)
+        for lo in range(phase.lo, phase.hi, step):
+            index = self.order[lo : min(lo + step, phase.hi)]
+            signs = np.where(data.classes[index] == 1, 1.0, -1.0)
+            caps = phase.step_size / self.margin * data.weights[data.classes[index]]
+            signed = data.rows.dense(index) * signs[:, None]
+            current, part = proximal_pass(current, signed, caps, self.margin)
+            total += part
+        return np.asarray(total / (phase.hi - phase.lo))
 
 
 def plan_phased_prox(

@@ -28,12 +28,12 @@ from dp_halfspace.optim.solvers import certified_minimum
 from dp_halfspace.papers.staged_search import StagedSearch, default_stages, plan_search, run_search
 from dp_halfspace.privacy.accounting import calibrate
 from dp_halfspace.privacy.budget import Budget
+from dp_halfspace.privacy.door import Door
 from dp_halfspace.privacy.events import Event, Pure
 from dp_halfspace.privacy.mechanisms import (
     GaussianNoise,
     L2LaplaceNoise,
     NoNoise,
-    Permit,
     noise_deviation,
 )
 from dp_halfspace.privacy.noise import RandomizedResponse
@@ -217,10 +217,10 @@ class LabelStatistic:
         """Public facts for the record."""
         return {"sensitivity": self.sensitivity, "alpha": self.ridge}
 
-    def run(
-        self, rows: Rows, classes: NDArray[np.intp], weights: FloatArray, permit: Permit
-    ) -> FloatArray:
+    def run(self, door: Door, rows: Rows, weights: FloatArray) -> FloatArray:
         """Release the sum and minimise on public normalised rows; class weights are not used.
+
+        Behind the door are the classes of the records.
 
         Notes
         -----
@@ -233,11 +233,13 @@ class LabelStatistic:
         """
         del weights
         if isinstance(self.mechanism, RandomizedResponse):
-            responses = permit.release(classes.astype(np.float64), self.mechanism).astype(np.intp)
-            statistic = label_statistic(rows, responses, self.n_classes) / self.mechanism.contrast
+            noisy = door.release(lambda classes: classes.astype(np.float64), self.mechanism)
+            statistic = label_statistic(rows, noisy.astype(np.intp), self.n_classes)
+            statistic /= self.mechanism.contrast
         else:
-            exact = label_statistic(rows, classes, self.n_classes)
-            statistic = permit.release(exact, self.mechanism)
+            statistic = door.release(
+                lambda classes: label_statistic(rows, classes, self.n_classes), self.mechanism
+            )
         return statistic_minimiser(rows, statistic, self.ridge)
 
 
@@ -262,15 +264,16 @@ class LabelSearch:
         asked = {} if self.margin is None else {"margin": self.margin}
         return {"sensitivity": self.sensitivity, "alpha": None, **asked}
 
-    def run(
-        self, rows: Rows, classes: NDArray[np.intp], weights: FloatArray, permit: Permit
-    ) -> FloatArray:
-        """Choose a classifier of public normalised rows by its weighted errors; see `Algorithm`."""
+    def run(self, door: Door, rows: Rows, weights: FloatArray) -> FloatArray:
+        """Choose a classifier of public normalised rows by its weighted errors.
+
+        Behind the door are the classes of the records.
+        """
         n_outputs = self.n_classes if self.n_classes > 2 else 1
         points = rows.dense(np.arange(rows.shape[0]))
-        losses = linear_losses(points, classes, weights / weights.max(), self.margin)
-        size = n_outputs * rows.shape[1]
-        found = run_search(self.search, size, losses, permit, seed=self.seed)
+        relative, size = weights / weights.max(), n_outputs * rows.shape[1]
+        losses = door.map(lambda classes: linear_losses(points, classes, relative, self.margin))
+        found = run_search(self.search, size, losses, seed=self.seed)
         return found.reshape(n_outputs, -1)
 
 

@@ -11,17 +11,16 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dp_halfspace._params import MOST_TRAINED
 from dp_halfspace._rounding import DOWN, FAR_UP, UP
 from dp_halfspace._sklearn_compat import single_blas_thread
-from dp_halfspace.data.validation import TrainingData
-from dp_halfspace.engine.plan import FitPlan, Fitted, relative_weights
+from dp_halfspace.data.record_weights import WeighedRows
+from dp_halfspace.engine.plan import FitPlan, Fitted
 from dp_halfspace.optim.losses import huber_hinge
 from dp_halfspace.optim.objectives import MarginObjective
 from dp_halfspace.optim.solvers import certified_minimum
@@ -36,13 +35,13 @@ from dp_halfspace.papers.known_margin import (
 from dp_halfspace.papers.training import LinearTraining, Problem
 from dp_halfspace.privacy.accounting import mu_beside
 from dp_halfspace.privacy.budget import Budget
+from dp_halfspace.privacy.door import Door
 from dp_halfspace.privacy.events import Event
 from dp_halfspace.privacy.exponential import GeneralizedChoice
 from dp_halfspace.privacy.mechanisms import (
     ExponentialChoice,
     GaussianNoise,
     NoNoise,
-    Permit,
     authorise,
 )
 from dp_halfspace.privacy.random_stopping import (
@@ -54,7 +53,6 @@ from dp_halfspace.privacy.random_stopping import (
 )
 from dp_halfspace.privacy.record import PrivacyRecord
 from dp_halfspace.rows.blocks import FloatArray
-from dp_halfspace.rows.rows import Rows
 from dp_halfspace.theory.margin_guarantees import CHOICE_SHARE
 
 # Share of mu^2 for scores: half as in the papers, and less for random stopping, where each run
@@ -92,8 +90,37 @@ class MarginSelection(FitPlan):
     events: tuple[Event, ...]
     public: Mapping[str, Any]
 
-    def run(self, data: TrainingData, permit: Permit) -> Fitted:
-        """Train candidates and release the selected one.
+    def run(self, door: Door) -> Fitted:
+        """Train candidates on their own rows and release the selected one."""
+        every = door.map(lambda data: [candidate.rows(data) for candidate in self.candidates])
+        best, released = self._attempts(every) if self.distribution else self._choice(every)
+        return self.candidates[best].to_fitted(released)
+
+    def _choice(self, every: Door) -> tuple[int, FloatArray]:
+        """Train all candidates, and choose one by its errors.
+
+        Notes
+        -----
+        **Guarantee.**
+
+        - Adjacency: replace-one.
+        - Released: all trained candidates, and the number of one, or all scores.
+        - Sensitivity: 1 for a score, and an allowance for rounding.
+        - Proof: ``docs/proofs/selection.md``, section 6.
+        """
+        trained = [
+            candidate.algorithm.run(every.map(itemgetter(i)))
+            for i, candidate in enumerate(self.candidates)
+        ]
+
+        def ask(rows: list[WeighedRows]) -> FloatArray:
+            return np.concatenate(list(map(_score, trained, self.penalties, rows)))
+
+        best = every.choose(ask, self.choice)
+        return best, trained[best]
+
+    def _attempts(self, every: Door) -> tuple[int, FloatArray]:
+        """Train candidates a random number of times, and release the best model.
 
         Nothing else may be released, neither the scores nor the number of runs.
 
@@ -103,40 +130,30 @@ class MarginSelection(FitPlan):
 
         - Adjacency: replace-one.
         - Released: one trained candidate.
-        - Sensitivity: 1 for the score of a released candidate, and an allowance for rounding.
+        - Sensitivity: 1 for its score, and an allowance for rounding.
         - Proof: ``docs/proofs/selection.md``, section 6.
         """
-        classes = data.class_indices
-        rows = cache(lambda i: self.candidates[i].rows(data.X, None))
-        weights = relative_weights(self.candidates[0].problem.facts.class_weights)
+        record = every.permit.record
+        source = every.permit.consume(self.events[0])
 
-        def train(i: int, paid: Permit) -> tuple[FloatArray, float]:
-            candidate = self.candidates[i]
-            released = candidate.algorithm.run(rows(i), classes, weights, paid)
-            return released, -_errors(rows(i), classes, weights, released) - self.penalties[i]
+        def attempt(i: int) -> tuple[FloatArray, float]:
+            candidate, penalty = self.candidates[i], self.penalties[i]
+            inner = PrivacyRecord(
+                epsilon=record.epsilon,
+                delta=record.delta,
+                events=(*candidate.events, self.choice.event),
+                noise=record.noise,
+            )
+            # The selection as a whole was charged. The permit of one run charges no ledger, and its
+            # releases never leave this method one by one.
+            own = every.under(authorise(inner, source)).map(itemgetter(i))
+            released = candidate.algorithm.run(own)
+            score = own.release(lambda rows: _score(released, penalty, rows), self.choice)
+            return released, float(score[0])
 
+        assert self.distribution is not None
         indices = list(range(len(self.candidates)))
-        if self.distribution is not None:
-            source = permit.consume(self.events[0])
-
-            def attempt(i: int) -> tuple[FloatArray, float]:
-                inner = PrivacyRecord(
-                    epsilon=permit.record.epsilon,
-                    delta=permit.record.delta,
-                    events=(*self.candidates[i].events, self.choice.event),
-                    noise=permit.record.noise,
-                )
-                # The selection as a whole was charged. The permit of one run charges no ledger,
-                # and its releases never leave this method one by one.
-                paid = authorise(inner, source)
-                released, score = train(i, paid)
-                return released, float(paid.release(np.array([score]), self.choice)[0])
-
-            best, released = select_best(attempt, indices, self.distribution, source)
-            return self.candidates[best].to_fitted(released)
-        trained = [train(i, permit) for i in indices]
-        best = permit.choose(np.array([score for _, score in trained]), self.choice)
-        return self.candidates[best].to_fitted(trained[best][0])
+        return select_best(attempt, indices, self.distribution, source)
 
 
 def margin_grid(problem: Problem, budget: Budget) -> list[float]:
@@ -208,14 +225,15 @@ def _score_bound(problem: Problem, *, population: bool) -> float:
     return UP + (problem.facts.n_classes + 4) * 2.0**-52 * largest
 
 
-def _errors(
-    rows: Rows, class_indices: NDArray[np.intp], weights: FloatArray, released: FloatArray
-) -> float:
-    """Return the sum of the class weights of misclassified records; a record adds at most one."""
-    scores = rows.scores(released.T)
+def _score(released: FloatArray, penalty: float, data: WeighedRows) -> FloatArray:
+    """Return minus the sum of the class weights of misclassified records, and of a penalty.
+
+    A record adds at most one to the sum.
+    """
+    scores, weights = data.rows.scores(released.T), np.asarray(data.weights)
     guess = (scores[:, 0] > 0).astype(np.intp) if len(released) == 1 else scores.argmax(axis=1)
-    wrong = np.bincount(class_indices[guess != class_indices], minlength=len(weights))
-    return float(wrong @ weights)
+    wrong = np.bincount(data.classes[guess != data.classes], minlength=len(weights))
+    return np.array([-float(wrong @ weights) - penalty])
 
 
 # Value of the constant column beside features of a kernel.
@@ -248,11 +266,16 @@ class MarginChoice:
         return public_facts(self.candidates)
 
     @property
+    def problem(self) -> Problem:
+        """The problem of all candidates."""
+        return self.candidates[0].problem
+
+    @property
     def constant_column(self) -> float | None:
         """Value of the constant column of all candidates."""
         return self.candidates[0].constant_column
 
-    def choose(self, rows: Rows, data: TrainingData, permit: Permit) -> LinearTraining:
+    def choose_margin(self, door: Door) -> LinearTraining:
         """Choose the margin to train for; the costs of the margins must not be released.
 
         All candidates read the same rows.
@@ -267,14 +290,12 @@ class MarginChoice:
           gap of its computed minimum.
         - Proof: ``docs/proofs/kernel.md``, section 4.
         """
-        weights = relative_weights(self.candidates[0].problem.facts.class_weights)
-        classes = data.class_indices
-        costs = self._costs(rows, np.where(classes == 1, 1.0, -1.0), weights[classes])
-        return self.candidates[permit.choose(costs, self.choice, is_cost=True)]
+        return self.candidates[door.choose(self._costs, self.choice, is_cost=True)]
 
-    def _costs(self, rows: Rows, signs: FloatArray, weights: FloatArray) -> FloatArray:
+    def _costs(self, data: WeighedRows) -> FloatArray:
         """Return the cost of every margin: its least loss plus its penalty."""
-        objective = MarginObjective(rows, signs, weights, _LOSS, ridge=1.0)
+        signs, weights = np.where(data.classes == 1, 1.0, -1.0), data.weights[data.classes]
+        objective = MarginObjective(data.rows, signs, weights, _LOSS, ridge=1.0)
         costs = []
         with single_blas_thread():
             for candidate, gap in zip(self.candidates, self.gaps, strict=True):

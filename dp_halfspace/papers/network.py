@@ -19,11 +19,11 @@ from numpy.typing import NDArray
 from dp_halfspace._memory import AT_ONCE, NUMBER_BYTES, rows_of_block
 from dp_halfspace._rounding import FAR_UP, RAMP_WIDTH, TINY
 from dp_halfspace._sklearn_compat import single_blas_thread
+from dp_halfspace.data.record_weights import WeighedRows
 from dp_halfspace.papers.staged_search import StagedSearch, run_search
+from dp_halfspace.privacy.door import Door
 from dp_halfspace.privacy.events import Event
-from dp_halfspace.privacy.mechanisms import Permit
 from dp_halfspace.rows.blocks import FloatArray
-from dp_halfspace.rows.rows import Rows
 
 # Standard deviation of the weights into a unit of the first layer. Inputs have norm at most one, so
 # that smaller weights would make units nearly linear.
@@ -206,12 +206,13 @@ class NetworkSearch:
             "network_seed": self.seed,
         }
 
-    def run(
-        self, rows: Rows, classes: NDArray[np.intp], weights: FloatArray, permit: Permit
-    ) -> FloatArray:
+    def run(self, door: Door) -> FloatArray:
         """Release the parameters of one network, of shape (1, size); see `Algorithm`."""
-        points = rows.dense(np.arange(rows.shape[0]))
-        losses = network_losses(self.shape, points, classes == 1, weights)
+
+        def losses(data: WeighedRows) -> Callable[[FloatArray], FloatArray]:
+            points = data.rows.dense(np.arange(data.rows.shape[0]))
+            return network_losses(self.shape, points, data.classes == 1, np.asarray(data.weights))
+
         with single_blas_thread():
-            found = run_search(self.search, self.shape.size, losses, permit, seed=self.seed)
+            found = run_search(self.search, self.shape.size, door.map(losses), seed=self.seed)
         return found[None, :]

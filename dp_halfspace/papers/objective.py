@@ -11,20 +11,20 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dp_halfspace._rounding import FAR_UP, UP
-from dp_halfspace.data.record_weights import Weights
+from dp_halfspace.data.record_weights import WeighedRows
 from dp_halfspace.exceptions import BudgetError
 from dp_halfspace.optim.certificate import Tolerance
 from dp_halfspace.optim.risks import Risk, Vertices, minimisers, tolerance
 from dp_halfspace.optim.solvers import Optimizer
 from dp_halfspace.privacy import accounting
 from dp_halfspace.privacy.budget import Budget
+from dp_halfspace.privacy.door import Door
 from dp_halfspace.privacy.events import Event, Gaussian, ObjectivePerturbation, Repeated
 from dp_halfspace.privacy.interception import PureMechanism
 from dp_halfspace.privacy.mechanisms import (
@@ -39,7 +39,6 @@ from dp_halfspace.privacy.noise import MOST_LAPLACE_GRID_BITS, l2_laplace, round
 from dp_halfspace.privacy.profiles import gdp_mu
 from dp_halfspace.privacy.randomness import ByteSource
 from dp_halfspace.rows.blocks import FloatArray
-from dp_halfspace.rows.mapped_rows import Design
 
 # Number of bits of the grid that the linear term is rounded to. The rounding must be small compared
 # with the tolerance of the solver; on a finer grid, many draws would need exact arithmetic.
@@ -202,19 +201,8 @@ class PerturbedMinimiser:
             return np.zeros_like(curvatures)
         return np.full_like(curvatures, math.sqrt(self.linear.variance(self.risk.n_columns)))
 
-    def run(
-        self,
-        rows: Design,
-        classes: NDArray[np.intp],
-        weights: Weights,
-        permit: Permit,
-        *,
-        surrogate: Design | None = None,
-    ) -> FloatArray:
+    def run(self, door: Door) -> FloatArray:
         """Release the certified minimiser; see `Algorithm`.
-
-        `surrogate` are the same rows with cheaper passes, as in
-        :func:`~dp_halfspace.optim.risks.minimisers`.
 
         Notes
         -----
@@ -234,28 +222,47 @@ class PerturbedMinimiser:
         # 2. Minimise the regularised risk to a certified distance, on every data set.
         # 3. Release the point with noise for its sensitivity and twice that distance.
         # 4. If wanted, project it to the ball that contains all minimisers: post-processing.
-        risk, linear = self.risk, None
-        if self.linear is not None:
-            # The linear terms stay private: with the released minimiser they would reveal the
-            # gradient of the data.
-            zero = np.zeros((risk.n_blocks, risk.n_columns))
-            linear = [permit.release(zero, self.linear) for _ in range(risk.n_stacked)]
-        exact = minimisers(
-            risk,
-            rows,
-            classes,
-            weights,
+        door = door.map(partial(self._with_linear_terms, door.permit))
+        released = door.release(self._minimise, self.output)
+        largest = self.radius * math.sqrt(self.risk.n_stacked)
+        norm = float(np.linalg.norm(released))
+        return released * (largest / norm) if self.projects and norm > largest else released
+
+    def _with_linear_terms(
+        self, permit: Permit, data: WeighedRows
+    ) -> tuple[WeighedRows, list[FloatArray] | None]:
+        """Draw the linear terms, which would reveal the gradient, next to the minimiser.
+
+        Notes
+        -----
+        **Guarantee.**
+
+        - Adjacency: replace-one.
+        - Released: nothing here; the terms stay behind the door, as a part of the minimiser's
+          noise.
+        - Sensitivity: that of the gradient, which the event of a term states.
+        - Proof: ``docs/proofs/objective_perturbation.md``, sections 3 and 4.
+        """
+        if self.linear is None:
+            return data, None
+        zero = np.zeros((self.risk.n_blocks, self.risk.n_columns))
+        return data, [permit.release(zero, self.linear) for _ in range(self.risk.n_stacked)]
+
+    def _minimise(self, given: tuple[WeighedRows, list[FloatArray] | None]) -> FloatArray:
+        """Return the certified minimiser for the rows and the linear terms."""
+        data, linear = given
+        return minimisers(
+            self.risk,
+            data.rows,
+            data.classes,
+            data.weights,
             ridge=self.ridge,
             target=self.tolerance.target,
             radius=self.radius,
             linear=linear,
             optimizer=self.optimizer,
-            surrogate=surrogate,
+            surrogate=data.surrogate,
         )
-        released = permit.release(exact, self.output)
-        largest = self.radius * math.sqrt(risk.n_stacked)
-        norm = float(np.linalg.norm(released))
-        return released * (largest / norm) if self.projects and norm > largest else released
 
 
 def plan_objective(

@@ -6,12 +6,14 @@ Proofs: ``docs/proofs/pairwise.md``.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, TypeAlias
 
 import numpy as np
 
 from dp_halfspace._rounding import UP
 from dp_halfspace._sklearn_compat import single_blas_thread
+from dp_halfspace.data.record_weights import WeighedRows, weighed
 from dp_halfspace.data.validation import TrainingData
 from dp_halfspace.engine.plan import Fitted, PublicFacts, WrappedPlan
 from dp_halfspace.exceptions import BudgetError
@@ -20,7 +22,8 @@ from dp_halfspace.papers.objective import PerturbedMinimiser, feasible_ridge, pl
 from dp_halfspace.papers.output import pair_ridge, plan_output
 from dp_halfspace.papers.pair_objective import PairRisk, balanced_normaliser
 from dp_halfspace.privacy.budget import Budget
-from dp_halfspace.privacy.mechanisms import ExponentialChoice, NoNoise, Permit
+from dp_halfspace.privacy.door import Door
+from dp_halfspace.privacy.mechanisms import ExponentialChoice, NoNoise
 from dp_halfspace.rows.blocks import block_size, clip_scales
 from dp_halfspace.rows.rows import Rows
 
@@ -54,13 +57,17 @@ class PairFit(WrappedPlan):
 
     plan: PerturbedMinimiser
 
-    def run(self, data: TrainingData, permit: Permit) -> Fitted:
+    def run(self, door: Door) -> Fitted:
         """Release the direction of rows that are scaled down to the public norm."""
         norm = self.facts.data_norm
-        rows = Rows(data.X, clip_scales(data.X, norm) / norm, row_bound=UP)
         with single_blas_thread():
-            released = self.plan.run(rows, data.class_indices, np.ones(2), permit)
+            released = self.plan.run(door.map(partial(_unit_rows, norm)))
         return Fitted(released / norm, np.zeros(1), norm)
+
+
+def _unit_rows(norm: float, data: TrainingData) -> WeighedRows:
+    rows = Rows(data.X, clip_scales(data.X, norm) / norm, row_bound=UP)
+    return weighed(rows, np.ones(2), data)
 
 
 def plan_pairs(

@@ -7,15 +7,18 @@ data only through released values: ``docs/proofs/pure_network.md``, section 2.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
+from typing import Any
 
 import numpy as np
 
 from dp_halfspace.privacy.accounting import calibrate
 from dp_halfspace.privacy.budget import Budget
+from dp_halfspace.privacy.door import Door
 from dp_halfspace.privacy.events import Event, Exponential
-from dp_halfspace.privacy.mechanisms import ExponentialChoice, NoNoise, Permit
+from dp_halfspace.privacy.mechanisms import ExponentialChoice, NoNoise
 from dp_halfspace.rows.blocks import FloatArray
 
 # More candidates would take minutes, and hardly improve on a million.
@@ -82,19 +85,12 @@ def plan_search(
     return StagedSearch(n_candidates, radii, ExponentialChoice(sensitivity, share))
 
 
-def run_search(
-    plan: StagedSearch,
-    size: int,
-    losses: Callable[[FloatArray], FloatArray],
-    permit: Permit,
-    *,
-    seed: int,
-) -> FloatArray:
+def run_search(plan: StagedSearch, size: int, losses: Door, *, seed: int) -> FloatArray:
     """Choose a candidate with `size` parameters and a small loss, privately.
 
-    `losses` maps candidates, the rows of a matrix, to their private losses, which one record
-    changes by at most the sensitivity of the plan. `permit` is charged with the events of the plan,
-    and `seed` is public.
+    Behind the door of `losses` is a function that maps candidates, the rows of a matrix, to their
+    losses, which one record changes by at most the sensitivity of the plan. Its permit is charged
+    with the events of the plan, and `seed` is public.
 
     Notes
     -----
@@ -113,10 +109,17 @@ def run_search(
     widths = [min(_CANDIDATES_PER_BLOCK, n - lo) for lo in range(0, n, _CANDIDATES_PER_BLOCK)]
     for stage, radius in enumerate(plan.radii):
         blocks = [((seed, stage, k), width, centre, radius) for k, width in enumerate(widths)]
-        utilities = np.concatenate([-losses(candidate_block(*block)) for block in blocks])
-        number, place = divmod(permit.choose(utilities, plan.mechanism), _CANDIDATES_PER_BLOCK)
+        found = losses.choose(partial(_utilities, blocks), plan.mechanism)
+        number, place = divmod(found, _CANDIDATES_PER_BLOCK)
         centre = candidate_block(*blocks[number])[place]
     return centre
+
+
+def _utilities(
+    blocks: Sequence[tuple[Any, ...]], losses: Callable[[FloatArray], FloatArray]
+) -> FloatArray:
+    """Return minus the losses of the candidates of some blocks."""
+    return np.concatenate([-losses(candidate_block(*block)) for block in blocks])
 
 
 def candidate_block(

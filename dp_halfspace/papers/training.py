@@ -8,14 +8,12 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.spatial.distance import cdist
 
 from dp_halfspace import projection
 from dp_halfspace._memory import NUMBER_BYTES, by_blocks
 from dp_halfspace._rounding import TINY
-from dp_halfspace.data.people import People
-from dp_halfspace.data.record_weights import weights_of
+from dp_halfspace.data.record_weights import WeighedRows, weighed
 from dp_halfspace.data.validation import TrainingData
 from dp_halfspace.engine.plan import (
     FitPlan,
@@ -25,12 +23,12 @@ from dp_halfspace.engine.plan import (
     refuse_projected_rows,
     relative_weights,
 )
+from dp_halfspace.privacy.door import Door
 from dp_halfspace.privacy.events import Event
-from dp_halfspace.privacy.mechanisms import Permit
 from dp_halfspace.privacy.randomness import public_generator
 from dp_halfspace.rows.blocks import FloatArray, block_size
 from dp_halfspace.rows.chunked_rows import rows_over
-from dp_halfspace.rows.rows import Rows, normalised_rows
+from dp_halfspace.rows.rows import normalised_rows
 
 if TYPE_CHECKING:
     from dp_halfspace.projection.linear import LinearMap
@@ -49,14 +47,10 @@ class Algorithm(Protocol):
     def events(self) -> tuple[Event, ...]:
         """Events that a run charges."""
 
-    def run(
-        self, rows: Rows, classes: NDArray[np.intp], weights: FloatArray, permit: Permit
-    ) -> FloatArray:
-        """Train within the budget.
+    def run(self, door: Door) -> FloatArray:
+        """Train within the budget on the `WeighedRows` behind a door.
 
-        `rows` have the public norm that was planned, constant column included; `classes` are
-        the class indices of the records, `weights` the public weights of the classes; `permit`
-        is charged with `events`. Returns released coefficients of shape (1, n_columns) or
+        Its permit is charged with `events`. Return released coefficients of shape (1, n_columns) or
         (n_classes, n_columns); using them further is post-processing.
         """
 
@@ -164,17 +158,16 @@ class LinearTraining(FitPlan):
         facts = self.problem.facts.with_class_weights(weights)
         return replace(self, problem=replace(self.problem, facts=facts))
 
-    def rows(self, X: Any, people: People | None) -> Any:
+    def rows(self, data: TrainingData) -> WeighedRows:
         """Return the rows that the algorithm reads."""
         norm, constant_column = self.problem.facts.data_norm, self.constant_column
-        how = {"clips": self.problem.facts.is_scale_stated, "people": people}
-        return rows_over(normalised_rows, X, norm, constant_column, self.linear_map, **how)
+        how = {"clips": self.problem.facts.is_scale_stated, "people": data.people}
+        rows = rows_over(normalised_rows, data.X, norm, constant_column, self.linear_map, **how)
+        return weighed(rows, relative_weights(self.problem.facts.class_weights), data)
 
-    def run(self, data: TrainingData, permit: Permit) -> Fitted:
+    def run(self, door: Door) -> Fitted:
         """Make the rows, train on them and map the coefficients back."""
-        rows = self.rows(data.X, data.people)
-        weights: Any = weights_of(relative_weights(self.problem.facts.class_weights), data)
-        return self.to_fitted(self.algorithm.run(rows, data.class_indices, weights, permit))
+        return self.to_fitted(self.algorithm.run(door.map(self.rows)))
 
     def to_fitted(self, released: FloatArray) -> Fitted:
         """Map released coefficients back to rows as they were handed in: post-processing."""

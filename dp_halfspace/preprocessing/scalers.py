@@ -21,7 +21,6 @@ from dp_halfspace._params import fit_context, resolved_delta, storable
 from dp_halfspace._sklearn_compat import Interval
 from dp_halfspace.data.chunked_data import by_chunks, checked_chunks
 from dp_halfspace.data.owners import sort_by_person
-from dp_halfspace.data.people import People
 from dp_halfspace.data.validation import (
     check_features,
     is_chunked,
@@ -30,12 +29,14 @@ from dp_halfspace.data.validation import (
 from dp_halfspace.engine.moment import RowClip
 from dp_halfspace.engine.scales import (
     CLIP,
+    Columns,
     ColumnScales,
     ColumnScalesPlan,
     in_column_scales,
     plan_column_scales,
 )
 from dp_halfspace.privacy.budget import Budget
+from dp_halfspace.privacy.door import Door
 from dp_halfspace.privacy.record import PrivacyRecord
 from dp_halfspace.rows.directions import asinh_cells
 
@@ -354,12 +355,12 @@ class PrivateScaler(SharedLedger, ColumnScaler):
         ValueError, BudgetError
             If parameters, data or budget are refused. Nothing was spent or changed.
         """
-        given, probe = X, stand_in(self)
-        X, people = data = self._training_data(X, y, groups, probe)
+        probe = stand_in(self)
+        data = self._training_data(X, y, groups, probe)
         plan, record = self._plan_fit(data)
-        permit = self._permit_for(record, partial(self._record_with, data), self.ledger, given)
+        permit = self._permit_for(record, partial(self._record_with, data), self.ledger, X)
 
-        scales = plan.run(X, permit, people)
+        scales = plan.run(Door(data, permit))
 
         self.__dict__.pop("feature_names_in_", None)
         for name in ("n_features_in_", "feature_names_in_"):
@@ -394,19 +395,19 @@ class PrivateScaler(SharedLedger, ColumnScaler):
 
     def _training_data(
         self, X: Any, y: Any = None, groups: Any = None, probe: Any = None
-    ) -> tuple[Any, People | None]:
+    ) -> Columns:
         """Validate the rows, and sort them by person; `probe` gets what is known of the columns."""
         del y
         X = check_dense(probe or stand_in(self), X, reset=True, hides_rows=groups is not None)
         X, people, _ = sort_by_person(groups, X)
-        return X, people
+        return Columns(X, people)
 
-    def _record_with(self, data: tuple[Any, People | None], epsilon: float) -> PrivacyRecord:
+    def _record_with(self, data: Columns, epsilon: float) -> PrivacyRecord:
         """Return the record of a fit with another epsilon."""
         record: PrivacyRecord = self._with_epsilon(epsilon)._plan_fit(data)[1]
         return record
 
-    def _plan_fit(self, data: tuple[Any, People | None]) -> tuple[ColumnScalesPlan, PrivacyRecord]:
+    def _plan_fit(self, data: Columns) -> tuple[ColumnScalesPlan, PrivacyRecord]:
         """Fix every public number of a fit."""
         X, people = data
         n_samples, n_features = X.shape

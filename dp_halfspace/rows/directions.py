@@ -17,7 +17,7 @@ Zakynthinou (2020), Algorithm 2. The limit of the score of a direction is an int
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from itertools import groupby
@@ -208,6 +208,13 @@ class DirectionStream:
         """Number of blocks, a function of public numbers."""
         return -(-self._n_drawn // self._block_columns)
 
+    @property
+    def lengths(self) -> list[int]:
+        """Number of candidates of every block, a function of public numbers."""
+        last = self._n_drawn - (self.n_blocks - 1) * self._block_columns
+        widths = [*[self._block_columns] * (self.n_blocks - 1), last]
+        return [2 * width if self.paired else width for width in widths]
+
     def block(self, number: int) -> NDArray[np.float32]:
         """Return one block of directions as columns; repeated calls return the same block.
 
@@ -227,6 +234,13 @@ class DirectionStream:
         found = unit_length(found)
         found *= self.length
         return np.rint(found).astype(np.float32)
+
+
+def located(number: int, lengths: Sequence[int]) -> tuple[int, int]:
+    """Return the block of a candidate of a list, and its place in the block."""
+    ends = np.cumsum(lengths)
+    block = int(np.searchsorted(ends, number, side="right"))
+    return block, number - int(ends[block]) + lengths[block]
 
 
 def _plausible(

@@ -14,8 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dp_halfspace._sklearn_compat import single_blas_thread
+from dp_halfspace.data.validation import TrainingData
+from dp_halfspace.privacy.door import Door
 from dp_halfspace.privacy.exponential import TalliedChoice
-from dp_halfspace.privacy.mechanisms import Permit
 from dp_halfspace.rows.directions import (
     EXPONENTS,
     LARGEST_CELL,
@@ -32,17 +33,12 @@ _TENTHS_AT_TOP = 3
 
 
 def choose_column(
-    X: NDArray[Any],
-    class_indices: NDArray[np.intp],
-    common: int,
-    choice: tuple[NDArray[np.intp], TalliedChoice],
-    permit: Permit,
+    door: Door, common: int, repeats: NDArray[np.intp], mechanism: TalliedChoice
 ) -> SmallModel:
     """Choose a column of numbers, or NaN, that ranks the second class above the first.
 
-    The `choice` is that of numbers of repetitions, as often as which the list of candidates
-    contains each column with either sign, and of a mechanism. The model predicts the released class
-    `common` for every row.
+    The list of candidates contains each column with either sign as often as `repeats` says. The
+    model predicts the released class `common` for every row.
 
     Notes
     -----
@@ -53,16 +49,18 @@ def choose_column(
     - Sensitivity: 1 for the cost of each candidate, which is an integer.
     - Proof: ``docs/proofs/rare.md``, section 6.
     """
-    with single_blas_thread():
-        costs = np.array([missed_records(column, class_indices != common) for column in X.T])
-    if common:
+    listed = np.repeat(np.arange(2 * len(repeats)), np.repeat(repeats, 2))
+
+    def ask(data: TrainingData) -> IntArray:
+        X, is_rare = np.asarray(data.X, dtype=np.float64), data.class_indices != common
+        with single_blas_thread():
+            costs = np.array([missed_records(column, is_rare) for column in X.T])
         # Records of the first class, if it is the rare one, are to have small scores.
-        costs = costs[:, ::-1]
-    repeats, mechanism = choice
-    listed = np.repeat(np.arange(costs.size), np.repeat(repeats, 2))
-    number = int(permit.release(costs.ravel()[listed], mechanism)[0])
+        return np.asarray((costs[:, ::-1] if common else costs).ravel()[listed])
+
+    number = int(door.release(ask, mechanism)[0])
     column, is_opposite = divmod(int(listed[number]), 2)
-    coefficients = np.zeros(X.shape[1])
+    coefficients = np.zeros(len(repeats))
     coefficients[column] = (-1.0 if is_opposite else 1.0) * SCORE_STEP * LARGEST_SUM
     # This intercept is larger than any sum of cells, so all rows are on one side.
     beyond = SCORE_STEP * (LARGEST_SUM * LARGEST_CELL + 0.5)

@@ -12,6 +12,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -19,10 +20,11 @@ from numpy.typing import NDArray
 
 from dp_halfspace._rounding import DOWN, FAR_DOWN
 from dp_halfspace._sklearn_compat import single_blas_thread
+from dp_halfspace.data.validation import TrainingData
 from dp_halfspace.engine.plan import LinearPrior
+from dp_halfspace.privacy.door import Door
 from dp_halfspace.privacy.events import Event
 from dp_halfspace.privacy.exponential import CountedChoice, TalliedChoice
-from dp_halfspace.privacy.mechanisms import Permit
 from dp_halfspace.privacy.noise import DiscreteLaplaceNoise
 from dp_halfspace.privacy.randomness import public_generator
 from dp_halfspace.rows.blocks import FloatArray
@@ -36,6 +38,7 @@ from dp_halfspace.rows.directions import (
     class_factors,
     counts_below,
     integer_rows,
+    located,
     margin_costs,
     scores,
     unit_length,
@@ -162,8 +165,13 @@ class ListSelection(ABC):
 
     @property
     @abstractmethod
+    def lengths(self) -> list[int]:
+        """Number of drawn candidates in every block of the list."""
+
+    @property
     def n_listed(self) -> int:
         """Number of candidates without the prior."""
+        return sum(self.lengths) + self.n_classes * self.n_constants
 
     @property
     def events(self) -> tuple[Event, ...]:
@@ -180,13 +188,11 @@ class ListSelection(ABC):
             "private_preconditioner": False,
         }
 
-    def run(
-        self, X: NDArray[Any], codes: NDArray[np.intp], weights: FloatArray, permit: Permit
-    ) -> SmallModel:
+    def run(self, door: Door, n_samples: int, weights: FloatArray) -> SmallModel:
         """Choose a classifier with few errors on rows of numbers, or NaN.
 
-        `codes` are class indices, and `weights` the public weights of the classes, the largest of
-        which is 1. `permit` is charged with `events`.
+        Behind the door are the training data, and its permit is charged with `events`. `weights`
+        are the public weights of the classes, the largest of which is 1.
 
         Notes
         -----
@@ -202,15 +208,19 @@ class ListSelection(ABC):
         # 2. Choose one; only its number is released, and a noisy count of its errors if that was
         #    planned.
         # 3. Draw its block of the public list again.
-        with single_blas_thread():
-            costs = [part.astype(np.int32) for part in self.costs(X, codes, weights)]
-        released = permit.release(np.concatenate(costs), self.choice)
-        model = self.candidate(int(released[0]), [len(part) for part in costs])
+        released = door.release(partial(self._all_costs, weights), self.choice)
+        model = self.candidate(int(released[0]))
         if not isinstance(self.choice, CountedChoice):
             return model
         noisy, is_constant = float(released[1]), not model.coefficients.any()
-        seen = (noisy, len(X), self.choice, self.n_classes)
+        seen = (noisy, n_samples, self.choice, self.n_classes)
         return replace(model, error_share=counted_share(*seen, is_constant=is_constant))
+
+    def _all_costs(self, weights: FloatArray, data: TrainingData) -> NDArray[np.int32]:
+        """Return the costs of all candidates, four bytes for each."""
+        with single_blas_thread():
+            costs = self.costs(data.X, data.class_indices, weights)
+            return np.concatenate([part.astype(np.int32) for part in costs])
 
     def costs(
         self, X: NDArray[Any], codes: NDArray[np.intp], weights: FloatArray
@@ -228,15 +238,14 @@ class ListSelection(ABC):
     ) -> Iterator[IntArray]:
         """Yield the costs of the drawn candidates, and those of the constant classifiers last."""
 
-    def candidate(self, number: int, lengths: list[int]) -> SmallModel:
+    def candidate(self, number: int) -> SmallModel:
         """Return a candidate of the list by its number."""
-        block, place = located(number, lengths)
-        n_drawn = len(lengths) - (1 if self.prior is None else 2)
-        if self.prior is not None and block > n_drawn:
+        if self.prior is not None and number >= self.n_listed:
             return prior_model(self.prior)
-        if block == n_drawn:
-            return self._constant(place // self.n_constants)
-        return self._drawn(block, place)
+        drawn = self.n_listed - self.n_classes * self.n_constants
+        if number >= drawn:
+            return self._constant((number - drawn) // self.n_constants)
+        return self._drawn(*located(number, self.lengths))
 
     @abstractmethod
     def _constant(self, number: int) -> SmallModel:
@@ -245,13 +254,6 @@ class ListSelection(ABC):
     @abstractmethod
     def _drawn(self, block: int, place: int) -> SmallModel:
         """Return a drawn candidate by its block and its place there."""
-
-
-def located(number: int, lengths: list[int]) -> tuple[int, int]:
-    """Return the block of a candidate, and its place in the block."""
-    ends = np.cumsum(lengths)
-    block = int(np.searchsorted(ends, number, side="right"))
-    return block, number - int(ends[block]) + lengths[block]
 
 
 @dataclass(frozen=True, slots=True)
@@ -271,9 +273,9 @@ class TableSelection(ListSelection):
     n_classes: int = 2
 
     @property
-    def n_listed(self) -> int:
-        """Number of candidates without the prior."""
-        return self.n_candidates + 2 * self.n_constants
+    def lengths(self) -> list[int]:
+        """Number of drawn candidates in every block of the list."""
+        return [*self.directions.lengths, *(2 * width for _, _, width in self.cells.blocks)]
 
     @property
     def directions(self) -> DirectionStream:

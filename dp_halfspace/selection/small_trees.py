@@ -16,7 +16,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, partial
 from itertools import combinations, permutations
 from typing import Any
 
@@ -25,10 +25,11 @@ from numpy.typing import NDArray
 
 from dp_halfspace._rounding import DOWN, FAR_DOWN
 from dp_halfspace._sklearn_compat import single_blas_thread
+from dp_halfspace.data.validation import TrainingData
 from dp_halfspace.engine.plan import LinearPrior
+from dp_halfspace.privacy.door import Door
 from dp_halfspace.privacy.events import Event, Exponential
 from dp_halfspace.privacy.exponential import CountedChoice, TalliedChoice, TalliedChoices
-from dp_halfspace.privacy.mechanisms import Permit
 from dp_halfspace.privacy.noise import DiscreteLaplaceNoise
 from dp_halfspace.privacy.randomness import public_generator
 from dp_halfspace.rows.blocks import FloatArray
@@ -43,12 +44,12 @@ from dp_halfspace.rows.directions import (
     asinh_cells,
     class_factors,
     counts_below,
+    located,
 )
 from dp_halfspace.selection.small_tables import (
     SCORE_STEP,
     ListSelection,
     SmallModel,
-    located,
     plan_choice,
     plan_error_count,
     share_of,
@@ -122,10 +123,10 @@ class TreeSelection(ListSelection):
     is_below_a_cut: bool = False
 
     @property
-    def n_listed(self) -> int:
-        """Number of candidates without the prior."""
-        pairs = sum(width // 2 for _, _, width in self.cells.blocks)
-        return pairs * len(forms(self.n_classes)) + self.n_classes * self.n_constants
+    def lengths(self) -> list[int]:
+        """Number of drawn candidates in every block of the list."""
+        n_forms = len(forms(self.n_classes))
+        return [width // 2 * n_forms for _, _, width in self.cells.blocks]
 
     @property
     def cells(self) -> CellStream:
@@ -284,6 +285,24 @@ class _Cut:
     labels_above: NDArray[np.bool_]
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class _Below:
+    """Costs of the trees below and above a cut, and the number of records on the wrong side."""
+
+    costs: list[IntArray]
+    n_astray: int
+
+
+def _costs_of_sides(below: _Below) -> IntArray:
+    return np.concatenate(below.costs)
+
+
+def _n_errors(numbers: list[int], below: _Below) -> FloatArray:
+    """Return the number of errors of a cut and of one tree on each side of it."""
+    pairs = zip(below.costs, numbers, strict=True)
+    return np.array([float(below.n_astray + sum(int(cost[k]) for cost, k in pairs))])
+
+
 def weight_below(threshold: float, lower: float) -> float:
     """Return the weight of a cut relative to the previous one, by the thresholds of both.
 
@@ -358,13 +377,11 @@ class StagedSelection:
         how: dict[str, Any] = {"exponents": exponents, "is_below_a_cut": True}
         return TreeSelection(self.n_columns, n_labels, pairs, constants, choice, seed, **how)
 
-    def run(
-        self, X: NDArray[Any], codes: NDArray[np.intp], weights: FloatArray, permit: Permit
-    ) -> SmallModel:
+    def run(self, door: Door, n_samples: int, weights: FloatArray) -> SmallModel:
         """Choose a classifier with few errors on rows of numbers, or NaN.
 
-        `codes` are class indices, `weights` the public weights of the classes, the largest one
-        being 1; `permit` is charged with `events`.
+        Behind the door are the training data, and its permit is charged with `events`. `weights`
+        are the public weights of the classes, the largest of which is 1.
 
         Notes
         -----
@@ -381,38 +398,47 @@ class StagedSelection:
         # 2. For either side choose a tree for its labels by the records that are on it and have
         #    them; the two numbers are released together.
         # 3. Count the errors with noise if that was planned.
-        with single_blas_thread():
-            costs = [part.astype(np.int32) for part in self._costs(X, codes, weights)]
         # A record moves the cost of each first cut by at most one: `docs/proofs/small_tables.md`,
         # Lemma 8.
         choice = TalliedChoice(self.epsilons[0])
-        number = permit.choose(np.concatenate(costs), choice, is_cost=True)
-        cut = self._cut(number, [len(part) for part in costs])
-        scores = asinh_cells(X, cut.exponent).astype(np.float64) @ cut.coefficients
+        cut = self._cut(door.choose(partial(self._first_costs, weights), choice, is_cost=True))
+        sides = [self._side_of(cut, above=above) for above in (False, True)]
+        below = door.map(partial(self._below, cut, weights))
+        chosen = TalliedChoices(tuple(side.n_listed for side in sides), self.epsilons[1])
+        numbers = below.release(_costs_of_sides, chosen).astype(int).tolist()
+        model = self._model(cut, sides, numbers)
+        if self.count is None:
+            return model
+        # Replacing a record changes the number of errors by at most one: section 6.
+        noisy = float(below.release(partial(_n_errors, numbers), self.count)[0])
+        rates = self.count.epsilon, self.count.epsilon
+        share = share_of(noisy, n_samples, rates, self.n_classes)
+        return replace(model, error_share=share)
+
+    def _side_of(self, cut: _Cut, *, above: bool) -> TreeSelection:
+        """Return the list of trees on one side of a chosen cut."""
+        return self._side(cut.labels_above == above, cut.exponent, above=above)
+
+    def _below(self, cut: _Cut, weights: FloatArray, data: TrainingData) -> _Below:
+        """Return the costs of the trees on both sides of a cut, each by the records there."""
+        codes, costs = data.class_indices, []
+        scores = asinh_cells(data.X, cut.exponent).astype(np.float64) @ cut.coefficients
         is_above = scores > cut.threshold
-        sides, values, lengths = [], [], []
         with single_blas_thread():
             for above in (False, True):
                 labels = cut.labels_above == above
-                side = self._side(labels, cut.exponent, above=above)
                 here = on_side(labels, codes, is_above == above)
                 renamed = (np.cumsum(labels) - 1)[codes[here]]
-                parts = list(side.costs(X[here], renamed, weights[labels]))
-                sides.append((side, labels))
-                values.append(np.concatenate(parts))
-                lengths.append([len(part) for part in parts])
-        chosen = TalliedChoices((len(values[0]), len(values[1])), self.epsilons[1])
-        numbers = permit.release(np.concatenate(values), chosen).astype(int).tolist()
-        model = self._model(cut, sides, numbers, lengths)
-        if self.count is None:
-            return model
-        n_astray = int(np.count_nonzero(cut.labels_above[codes] != is_above))
-        n_errors = n_astray + sum(int(v[k]) for v, k in zip(values, numbers, strict=True))
-        # Replacing a record changes the number of errors by at most one: section 6.
-        noisy = float(permit.release(np.array([float(n_errors)]), self.count)[0])
-        rates = self.count.epsilon, self.count.epsilon
-        share = share_of(noisy, self.n_samples, rates, self.n_classes)
-        return replace(model, error_share=share)
+                side = self._side_of(cut, above=above)
+                found = side.costs(data.X[here], renamed, weights[labels])
+                costs.append(np.concatenate(list(found)))
+        return _Below(costs, int(np.count_nonzero(cut.labels_above[codes] != is_above)))
+
+    def _first_costs(self, weights: FloatArray, data: TrainingData) -> NDArray[np.int32]:
+        """Return the costs of all first cuts, four bytes for each."""
+        with single_blas_thread():
+            costs = self._costs(data.X, data.class_indices, weights)
+            return np.concatenate([part.astype(np.int32) for part in costs])
 
     def _costs(
         self, X: NDArray[Any], codes: NDArray[np.intp], weights: FloatArray
@@ -431,9 +457,10 @@ class StagedSelection:
             wrong = (belongs * factors) @ below + (~belongs * factors) @ above
             yield np.asarray(wrong >> WEIGHT_BITS).ravel()
 
-    def _cut(self, number: int, lengths: list[int]) -> _Cut:
+    def _cut(self, number: int) -> _Cut:
         """Return a first cut of the list by its number."""
-        block, place = located(number, lengths)
+        n_halves = len(halves(self.n_classes))
+        block, place = located(number, [n_halves * width for _, _, width in self.cells.blocks])
         exponent, part, width = self.cells.blocks[block]
         half, column = divmod(place, width)
         coefficients, thresholds = self.cells.block(exponent, part, width)
@@ -444,17 +471,15 @@ class StagedSelection:
     def _model(
         self,
         cut: _Cut,
-        sides: list[tuple[TreeSelection, NDArray[np.bool_]]],
+        sides: list[TreeSelection],
         numbers: list[int],
-        lengths: list[list[int]],
     ) -> SmallModel:
         """Write a cut and the trees of its two sides as one linear classifier of all classes."""
         coefficients = np.zeros((self.n_classes, self.n_columns))
         intercept = np.zeros(self.n_classes)
-        for sign, (side, labels), number, ends in zip(
-            (-1.0, 1.0), sides, numbers, lengths, strict=True
-        ):
-            tree = side.candidate(number, ends)
+        for above, side, number in zip((False, True), sides, numbers, strict=True):
+            sign, labels = 1.0 if above else -1.0, cut.labels_above == above
+            tree = side.candidate(number)
             # The score of a constant classifier is 1, and that of a cut is at least half a step.
             own = tree.intercept * (SCORE_STEP if tree.exponent is None else 1.0)
             threshold, below = SCORE_STEP * cut.threshold, SECOND

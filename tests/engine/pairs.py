@@ -48,7 +48,7 @@ def ratios(plan, data, other, rng, noise=1.0):
     for release in plan.releases:
         mechanism = release.noise(known)
         if mechanism is not None:
-            a, b = (release.ask(each, known) for each in rows)
+            a, b = (release.ask(known, each) for each in rows)
             found.append(float(np.linalg.norm(a - b)) / mechanism.sensitivity)
             deviation = noise * noise_deviation(mechanism, a.size)
             known = release.use(known, a + deviation * rng.standard_normal(a.shape))

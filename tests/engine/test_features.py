@@ -46,7 +46,7 @@ def rows_of(X, made, people=None):
     labels = np.arange(X.shape[0]) % 2
     data = TrainingData(X, labels, np.array([0, 1]), None, people)
     known = Known(scales=KNOWN, class_weights=(1.0, 1.0))
-    rows = first_rows(shape, known, data).rows
+    rows = first_rows(shape, known, data).X
     scale, constant = rows.state
     matrix = np.asarray(rows._matrix, dtype=np.float64)
     constant = np.broadcast_to(constant, (1, len(matrix))).T if np.ndim(constant) == 0 else constant

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import pickle
 from dataclasses import replace
 from types import SimpleNamespace
 
@@ -16,7 +15,7 @@ from dp_halfspace.datasets import make_halfspace
 from dp_halfspace.engine import linear, moment, steps
 from dp_halfspace.engine.linear import Known, final_rows, first_rows, sum_of_squares
 from dp_halfspace.engine.moment import centring_of, packed, unpacked
-from dp_halfspace.engine.release import Door, Release, asks_of, events_of, run
+from dp_halfspace.engine.release import Release, asks_of, events_of, run
 from dp_halfspace.engine.scales import ColumnScales
 from dp_halfspace.privacy.budget import Budget
 from dp_halfspace.privacy.events import Gaussian, Repeated
@@ -24,7 +23,7 @@ from dp_halfspace.privacy.mechanisms import GaussianNoise, NoNoise
 from dp_halfspace.rows.rows import Rows
 from tests.adversarial import neighbouring_pairs
 from tests.engine.pairs import plan_of, ratios, training_data
-from tests.permits import assert_costs, permit_for
+from tests.permits import assert_costs, door_of
 
 
 def worst_ratio(trials, *, n_classes=2, copies=1, **how):
@@ -112,7 +111,7 @@ def test_a_loosely_stated_norm_costs_little():
     loose = [plan_of(X, is_scale_stated=True, epsilon=0.5, data_norm=norm) for norm in (1.0, 50.0)]
     found = []
     for plan in loose:
-        released = plan.run(training_data(X, (y > 0).astype(int)), permit_for(*plan.events))
+        released = plan.run(door_of(training_data(X, (y > 0).astype(int)), *plan.events))
         scores = X @ released.coefficients[0] + released.intercepts
         found.append(((scores > 0) == (y > 0)).mean())
     assert min(found) > 0.95
@@ -189,7 +188,7 @@ def test_final_rows_have_norm_at_most_one_for_every_released_moment(single):
             centring, total = centring_of(released, 200.0, noise, constant=1.0)
             assert total == 200.0
             assert np.linalg.norm(centring.to_final, 2) <= moment.LARGEST_STRETCH
-            final = final_rows(Known(centring=centring), private).rows
+            final = final_rows(Known(centring=centring), private).X
             logical = np.array([final.fused_adjoint(np.zeros(7), one(i)) for i in range(200)])
             image = logical[:, :6] @ centring.to_final.T
             norms = np.sqrt((image**2).sum(axis=1) + logical[:, 6] ** 2)
@@ -216,7 +215,7 @@ def test_first_rows_have_norm_at_most_one_however_long_they_are(form):
     )
     made = {"float64": np.asarray, "float32": np.float32, "sparse": sparse.csr_array}[form](X)
     plan = plan_of(made, is_scale_stated=True, is_single=form == "float32")
-    rows = first_rows(plan.shape, plan.known, training_data(made, np.zeros(200, dtype=int))).rows
+    rows = first_rows(plan.shape, plan.known, training_data(made, np.zeros(200, dtype=int))).X
     logical = np.array([rows.fused_adjoint(np.zeros(6), one(i)) for i in range(200)])
     norms = np.linalg.norm(logical, axis=1)
     assert 1.0 - 1e-5 < norms.max() <= 1.0 + 1e-12
@@ -265,7 +264,7 @@ def test_every_query_is_in_the_ball_that_roundings_are_bounded_in(n_classes):
     plan, asked = plan_of(np.eye(5), n_classes, is_scale_stated=True), []
     step, walk, noiseless = (
         plan.releases[-1],
-        plan.known.walk,
+        plan.shape.walk(plan.known, 1.0),
         np.diag([1.0, 1.0, 1.0, 1.0, 1.0, 5.0]),
     )
     sizes = 5, 6, n_classes, plan.shape.block_rows, moment.LARGEST_STRETCH
@@ -278,7 +277,7 @@ def test_every_query_is_in_the_ball_that_roundings_are_bounded_in(n_classes):
         walk = walk.after(size * np.random.default_rng(0).standard_normal(walk.point.shape))
         radius = steps.ball(walk.point.shape) * (1.0 + 1e-12)
         assert np.linalg.norm(walk.ahead) <= radius
-        step.ask(linear.PrivateRows(rows, None, None), replace(known, walk=walk))
+        step.ask(replace(known, walk=walk), linear.PrivateRows(rows, None, None))
         assert np.linalg.norm(asked[-1]) <= 64.0 * radius
     assert np.linalg.norm(walk.point) > steps.ball(walk.point.shape)
 
@@ -304,8 +303,7 @@ def test_a_packed_moment_has_the_frobenius_norm():
 
 def fitted(X, y, n_classes=2, *, epsilon=math.inf, **how):
     plan = plan_of(X, n_classes, epsilon=epsilon, **how)
-    permit = permit_for(*plan.events)
-    return plan.run(training_data(X, y, n_classes), permit)
+    return plan.run(door_of(training_data(X, y, n_classes), *plan.events))
 
 
 @pytest.mark.core
@@ -354,7 +352,7 @@ class Guarded:
 
 
 def guarded_release(use):
-    def ask(rows, known):
+    def ask(known, rows):
         Guarded.is_open = True
         try:
             return rows.read()
@@ -367,16 +365,9 @@ def guarded_release(use):
 def test_only_questions_read_private_rows():
     seen = []
     release = guarded_release(lambda known, answer: seen.append(answer) or known)
-    assert run([release] * 2, Guarded(), "known", permit_for(NoNoise().event)) == "known"
+    assert run([release] * 2, door_of(Guarded(), NoNoise().event), "known")[0] == "known"
     assert len(seen) == 2
     assert all(each == 1.0 for each in seen)
-
-
-def test_a_door_is_neither_copied_nor_opened_from_outside():
-    door = Door([1, 2, 3])
-    assert not [name for name in dir(door) if "rows" in name and not name.startswith("_Door__")]
-    with pytest.raises(TypeError, match="cannot be pickled"):
-        pickle.dumps(door)
 
 
 def test_equal_neighbouring_events_become_one():
@@ -390,7 +381,7 @@ def test_roundings_are_those_of_the_blocks_in_which_rows_are_summed():
     rows = Rows(np.zeros((20_000, 20)), constant=1.0)
     shape = linear.Shape(n_samples=20_000, n_columns=20, n_classes=2, unit=1.0)
     budget = Budget.gaussian(1.0)
-    release = linear.moment_release(shape, budget, 1.0)
+    release = linear.moment_release(shape, budget)
     planned = moment.moment_noise(20_000, 21, rows.block_rows, budget, is_single=False)
     assert 1 < rows.block_rows < 20_000
     assert release.noise(Known()) == planned

@@ -11,6 +11,7 @@ from dp_halfspace.engine import scales as cells
 from dp_halfspace.engine import scales as units_module
 from dp_halfspace.engine.scales import (
     CLIP,
+    Columns,
     ColumnScales,
     clipped_moments,
     in_column_scales,
@@ -22,7 +23,7 @@ from dp_halfspace.privacy.budget import Budget
 from dp_halfspace.privacy.events import Gaussian, Pure
 from dp_halfspace.privacy.mechanisms import GaussianNoise, L2LaplaceNoise
 from dp_halfspace.privacy.noise import DiscreteLaplaceNoise
-from tests.permits import permit_for
+from tests.permits import door_of
 from tests.releases import record_releases
 
 HOSTILE = [
@@ -38,7 +39,7 @@ def budget_of(size, is_pure):
 
 def released_units(X, budget, is_pure):
     plan = plan_column_scales(*X.shape, budget_of(budget, is_pure))
-    return plan.run(X, permit_for(*plan.events))
+    return plan.run(door_of(Columns(X, None), *plan.events))
 
 
 def neighbours(rng, d):
@@ -212,7 +213,7 @@ def test_the_noise_of_narrow_columns_counts_them_all(is_pure):
     X = np.column_stack([2000 + rng.normal(0, 5, 4000) for _ in range(4)])
     plan = plan_column_scales(*X.shape, budget_of(3.0, is_pure))
     with record_releases() as releases:
-        plan.run(X, permit_for(*plan.events))
+        plan.run(door_of(Columns(X, None), *plan.events))
     assert len(releases) == 3
     mechanism = releases[1].mechanism
     if is_pure:
@@ -226,7 +227,7 @@ def test_nothing_is_released_without_a_charge():
     X = np.random.default_rng(0).normal(size=(50, 2))
     plan = plan_column_scales(*X.shape, Budget.gaussian(1.0))
     with pytest.raises(RuntimeError, match="not charged"):
-        plan.run(X, permit_for(plan.events[1]))
+        plan.run(door_of(Columns(X, None), plan.events[1]))
 
 
 SHAPES = {

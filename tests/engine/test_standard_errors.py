@@ -80,7 +80,7 @@ def test_the_error_of_an_intercept_is_that_of_all_it_follows_from(monkeypatch):
         whitening=(turned * factors) @ turned.T,
         constant=1.0,
     )
-    walk = replace(plan.known.walk, total=rng.normal(size=4))
+    walk = replace(plan.shape.walk(plan.known, 1.0), total=rng.normal(size=4))
     known = replace(plan.known, centring=centring, walk=walk)
 
     def intercept(known, centres=0.0):

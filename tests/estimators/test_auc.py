@@ -15,7 +15,7 @@ from dp_halfspace.papers.pairs import RankingProblem
 from dp_halfspace.privacy import Exponential
 from dp_halfspace.privacy.budget import Budget
 from dp_halfspace.privacy.interception import intercept_releases
-from tests.permits import permit_for
+from tests.permits import door_of
 from tests.releases import record_releases
 
 MECHANISMS = ["noisy_gd", "objective", "output"]
@@ -133,7 +133,7 @@ def _centre(releases, X, y, fitted):
     answers = iter([release.released for release in releases])
     data = TrainingData(X, y, np.arange(2), None)
     with intercept_releases(lambda *_: next(answers)):
-        found = plan.direction.run(data, permit_for(*plan.direction.events))
+        found = plan.direction.run(door_of(data, *plan.direction.events))
     np.testing.assert_allclose(found.coefficients, fitted.coef_, rtol=1e-12)
     return float(found.intercepts[0])
 

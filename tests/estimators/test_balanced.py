@@ -23,7 +23,7 @@ from dp_halfspace.estimators._wrapped_plans import BalancedFit
 from dp_halfspace.privacy import accounting
 from dp_halfspace.privacy.budget import Budget
 from dp_halfspace.privacy.interception import intercept_releases
-from tests.permits import permit_for
+from tests.permits import door_of
 from tests.releases import record_releases
 from tests.support import fitted, largest_ratio
 
@@ -127,7 +127,7 @@ class Inner:
         self.weights = weights
         return self
 
-    def run(self, data, permit):
+    def run(self, door):
         return self
 
 
@@ -146,7 +146,7 @@ def counted(released, *, people=None, weights=None):
     plan = BalancedFit(facts, noise, Inner(), (noise.event,))
     seen = []
     with intercept_releases(lambda value, *_: seen.append(value) or np.array(released)):
-        inner = plan.run(data, permit_for(*plan.events))
+        inner = plan.run(door_of(data, *plan.events))
     return seen, inner.weights
 
 

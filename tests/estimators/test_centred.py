@@ -15,10 +15,10 @@ from dp_halfspace import (
     privacy,
 )
 from dp_halfspace.data.validation import TrainingData
+from dp_halfspace.engine import linear
 from dp_halfspace.engine.linear import clipped_rows_over, length_of
 from dp_halfspace.engine.moment import CONSTANT, LENGTHENED, centring_of, packed
 from dp_halfspace.engine.plan import PublicFacts
-from dp_halfspace.estimators import _centred as centred_module
 from dp_halfspace.estimators._centred import (
     RowsRead,
     centred_rows,
@@ -42,13 +42,18 @@ from tests.adversarial import neighbouring_pairs
 from tests.conftest import separated
 from tests.engine.test_recalibration import white
 from tests.papers.test_objective import gradients
-from tests.permits import permit_for
+from tests.permits import rows_door, table_door
 from tests.releases import record_releases
 from tests.support import fitted
 
 HUBER = huber_hinge(0.5)
 ONE_CLASS_EACH = {"two classes": (LOGISTIC, 2), "softmax": (LOGISTIC, 4), "stacked": (HUBER, 3)}
 each_problem = pytest.mark.parametrize(("loss", "k"), ONE_CLASS_EACH.values(), ids=ONE_CLASS_EACH)
+
+
+def noise_of(plan, number):
+    """The noise of the length, or of the moment."""
+    return plan.releases[number].noise(linear.Known())
 
 
 def read_of(n, d, k=2, *, weight=1.0, constant=1.0, **facts):
@@ -64,7 +69,7 @@ def test_an_objective_spends_the_whole_budget_and_no_more(loss, k, delta, epsilo
     plan = plan_centred_objective(
         read_of(20000, 30, k), loss, Budget.of(epsilon, delta), ridge=ridge
     )
-    assert plan.moment is not None
+    assert plan.releases
     spent = privacy.epsilon(plan.events, delta)
     assert epsilon * (1 - 1e-6) <= spent <= epsilon * (1 + 1e-12)
 
@@ -95,18 +100,23 @@ def test_tiny_data_and_budgets_have_a_plan(n, k, delta, epsilon):
 def test_no_moment_where_it_is_not_worth_its_price(n, d, epsilon):
     read, budget = read_of(n, d), Budget.of(epsilon, 1e-7)
     assert plan_centred_output(read, LOGISTIC, budget) is None
-    assert plan_centred_objective(read, LOGISTIC, budget).moment is None
+    assert not plan_centred_objective(read, LOGISTIC, budget).releases
 
 
 def test_only_rows_without_a_moment_have_the_constant_of_the_intercept():
     """The mean of the rows is read off the moment by a constant that is known."""
     read = replace(read_of(4000, 3), constant=4.0)
     plan = plan_centred_objective(read, LOGISTIC, Budget.of(1.0, 1e-7))
-    assert plan.moment is not None
-    assert plan._constant_and_length == (CONSTANT, math.hypot(1.0, CONSTANT))
-    assert replace(plan, moment=None)._constant_and_length == (4.0 * CONSTANT, 1.0)
-    without = replace(plan, read=replace(read, constant=0.0))
-    assert without._constant_and_length == (0.0, 1.0)
+    assert plan.releases
+    ones = np.ones((1, 4))
+    for changed, constant, length in (
+        (plan, CONSTANT, math.hypot(1.0, CONSTANT)),
+        (replace(plan, releases=()), 4.0 * CONSTANT, 1.0),
+        (replace(plan, read=replace(read, constant=0.0)), 0.0, 1.0),
+    ):
+        coefficients, intercepts = changed._in_columns(ones, 1.0)
+        np.testing.assert_allclose(coefficients, 1.0 / length)
+        np.testing.assert_allclose(intercepts, constant / length)
 
 
 def centred(X, constant=1.0):
@@ -149,10 +159,10 @@ def test_no_final_row_is_longer_than_the_bound(table, form, constant):
 
 def final(X, plan, length, released):
     """Final rows by other means, from the length and the moment that were released."""
-    X = X / length_of(float(length[0]), len(X), plan.length)
+    X = X / length_of(float(length[0]), len(X), noise_of(plan, 0))
     norms = np.linalg.norm(X, axis=1, keepdims=True)
     first = np.column_stack([X / np.maximum(norms, 1.0), np.full(len(X), CONSTANT)]) / LENGTHENED
-    centring = centring_of(released, len(X), plan.moment, constant=1.0)[0]
+    centring = centring_of(released, len(X), noise_of(plan, 1), constant=1.0)[0]
     images = first @ centring.to_final.T
     lengths = np.linalg.norm(images, axis=1, keepdims=True)
     images *= centring.longest / np.maximum(lengths, centring.longest)
@@ -171,8 +181,8 @@ def test_private_query_is_certified(table, k, delta):
     facts = PublicFacts(len(X), X.shape[1], k, tuple(weights))
     plan = plan_centred_objective(RowsRead(facts, 1.0), LOGISTIC, Budget.of(9.0, delta))
     with record_releases() as releases:
-        fitted = plan.run(TrainingData(X, codes, np.arange(k), None), permit_for(*plan.events))
-    assert plan.moment is not None
+        fitted = plan.run(table_door(X, codes, *plan.events))
+    assert plan.releases
     Z, centring = final(X, plan, releases[0].released, releases[1].released)
     linear = np.vstack([r.released for r in releases[2:-1]])
     gradient = gradients(plan.minimiser, Z, codes, weights, linear, releases[-1].value)
@@ -182,7 +192,7 @@ def test_private_query_is_certified(table, k, delta):
     assert plan.recalibrates == (k == 2)
     if plan.recalibrates:
         w = recalibrated_minimiser(plan.minimiser, w, centring, float(len(X)), weights)
-    unit = length_of(float(releases[0].released[0]), len(X), plan.length)
+    unit = length_of(float(releases[0].released[0]), len(X), noise_of(plan, 0))
     images = (rows / unit - centring.mean) @ centring.whitening.T / centring.length
     expected = images @ w[:, :-1].T + w[:, -1] * centring.constants[0]
     found = rows @ fitted.coefficients.T + fitted.intercepts
@@ -205,7 +215,8 @@ def longest_first_row(table, form, constant):
     X = form(table[1])
     read = replace(read_of(*X.shape), constant=constant)
     plan = plan_centred_objective(read, LOGISTIC, Budget.of(1.0, 0.0), has_moment=False)
-    rows = plan.first_rows(X, 1.0)
+    data = TrainingData(X, np.zeros(X.shape[0], int), np.arange(2), None)
+    rows = plan._minimised_rows(linear.Known(), data).rows
     return float(np.linalg.norm(rows.dense(np.arange(X.shape[0])), axis=1).max())
 
 
@@ -262,7 +273,7 @@ def worst_ratio(loss, k, trials=30):
         for features, labels in ((X, y), (other, flipped)):
             rows = FormedRows(clipped_rows_over(features, 1.0, 1.0, (), None), transform, 1.0)
             with record_releases() as releases:
-                plan.run(rows, labels, np.ones(k), permit_for(*plan.events))
+                plan.run(rows_door(rows, labels, np.ones(k), *plan.events))
             queries.append(releases[-1].value)
         distance = float(np.linalg.norm(queries[0] - queries[1]))
         worst = max(worst, distance / plan.output.sensitivity)
@@ -284,17 +295,16 @@ def moved_length(plan):
         X = np.ones((2000, 2))
         X[0] = first
         with record_releases() as releases:
-            data = TrainingData(X, np.arange(2000) % 2, np.arange(2), None)
-            plan.run(data, permit_for(*plan.events))
+            plan.run(table_door(X, np.arange(2000) % 2, *plan.events))
         values.append(releases[0].value)
-    return np.linalg.norm(values[0] - values[1]) / plan.length.sensitivity
+    return np.linalg.norm(values[0] - values[1]) / releases[0].mechanism.sensitivity
 
 
 def test_a_record_moves_the_length_by_its_sensitivity_at_most_and_does(monkeypatch):
     """Planted: half of the sensitivity."""
     plan = plan_centred_objective(read_of(2000, 2), LOGISTIC, Budget.of(30.0, 1e-6))
     assert 0.999 < moved_length(plan) <= 1.0
-    monkeypatch.setattr(centred_module, "length_noise", lambda budget: budget.noise(0.5))
+    monkeypatch.setattr(linear, "length_noise", lambda budget: budget.noise(0.5))
     plan = plan_centred_objective(read_of(2000, 2), LOGISTIC, Budget.of(30.0, 1e-6))
     assert moved_length(plan) > 1.0
 
@@ -309,14 +319,14 @@ def test_a_record_moves_the_moment_by_its_sensitivity_at_most_and_does(delta):
     for first in ([1.0, 0.0], [-1.0, 0.0]):
         X[0] = first
         with record_releases() as releases:
-            data = TrainingData(X, np.arange(n) % 2, np.arange(2), None)
-            plan.run(data, permit_for(*plan.events))
+            plan.run(table_door(X, np.arange(n) % 2, *plan.events))
         values.append(releases[1].value)
-    assert isinstance(plan.moment, L2LaplaceNoise if delta == 0.0 else GaussianNoise)
+    noise = releases[1].mechanism
+    assert isinstance(noise, L2LaplaceNoise if delta == 0.0 else GaussianNoise)
     # |x|^2 = 1, <x, z> = (1/4 - 1) / (5/4).
     moved = np.linalg.norm(values[0] - values[1])
     assert moved == pytest.approx(np.sqrt(2.0 - 2.0 * 0.6**2), rel=1e-9)
-    assert moved <= plan.moment.sensitivity
+    assert moved <= noise.sensitivity
 
 
 @pytest.mark.parametrize("is_sparse", [False, True])
@@ -449,7 +459,6 @@ def test_a_rare_flag_has_the_right_sign_at_every_share(share):
     plan = plan_centred_objective(read_of(len(X), 5), LOGISTIC, Budget.of(3.0, 1e-8))
 
     def effect(labels):
-        data = TrainingData(X, labels, np.arange(2), None)
-        return plan.run(data, permit_for(*plan.events)).coefficients[0, 0]
+        return plan.run(table_door(X, labels, *plan.events)).coefficients[0, 0]
 
     assert effect(y) > 0.0 > effect(1 - y)

@@ -7,13 +7,14 @@ import pytest
 from scipy import sparse
 
 from dp_halfspace import privacy
+from dp_halfspace.data.validation import TrainingData
 from dp_halfspace.datasets import make_halfspace
 from dp_halfspace.estimators._choose import plan_objective_of_rows, plan_training
 from dp_halfspace.papers.training import asked_margin
 from dp_halfspace.privacy.budget import Budget
 from dp_halfspace.projection import jl_dimension, jl_margin
 from dp_halfspace.rows.rows import normalised_rows
-from tests.permits import permit_for, problem_of
+from tests.permits import problem_of, table_door
 from tests.releases import record_releases
 
 ONE = Budget.gaussian(1.0)
@@ -83,7 +84,8 @@ def test_a_perturbed_objective_pays_for_rows_as_long_as_they_are(margin, delta):
     """``objective_perturbation.md``: a gradient moves by slopes times the norm of a row."""
     X = np.random.default_rng(0).random((900, 40)) * 10.0 ** np.arange(-3, 6).repeat(100)[:, None]
     plan = plan_objective_of_rows(problem_of(*X.shape), margin, Budget.of(2.0, delta))
-    longest = plan.rows(X, None).lengths().max()
+    data = TrainingData(X, np.zeros(len(X), int), np.arange(2), None)
+    longest = plan.rows(data).rows.lengths().max()
     assert 0.99 < longest <= plan.algorithm.risk.row_norm * (1.0 + 1e-15)
     assert plan.algorithm.linear.change >= 0.99 * longest
 
@@ -97,12 +99,8 @@ def test_order_of_the_pass_is_public_and_seeded():
         training = plan_training(
             replace(PROBLEM, seed=seed), "phased_prox", 0.1, Budget.of(2.0, 1e-5)
         )
-        rows, permit = (
-            normalised_rows(X, 1.0, training.constant_column),
-            permit_for(*training.events),
-        )
         with record_releases() as releases:
-            training.algorithm.run(rows, codes, np.ones(2), permit)
+            training.run(table_door(X, codes, *training.events))
         return releases[0].value
 
     np.testing.assert_array_equal(first_value(3), first_value(3))

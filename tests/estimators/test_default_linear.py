@@ -15,11 +15,12 @@ from sklearn.preprocessing import StandardScaler
 from dp_halfspace import AdaptiveMarginClassifier, PrivateKernelClassifier
 from dp_halfspace.data.validation import TrainingData
 from dp_halfspace.datasets import in_chunks
-from dp_halfspace.engine import linear, release
+from dp_halfspace.engine import linear
 from dp_halfspace.engine.linear import COLUMN_CLIP
 from dp_halfspace.inspection import natural_coefficients
 from dp_halfspace.preprocessing import ReleasedScaler
-from tests.permits import permit_for
+from dp_halfspace.privacy.door import Door
+from tests.permits import door_of
 from tests.support import fitted
 
 pytestmark = pytest.mark.filterwarnings("ignore::dp_halfspace.PrivacyWarning")
@@ -196,8 +197,8 @@ def run_guarded(params, monkeypatch):
     X, y = skewed(1000)
     model = AdaptiveMarginClassifier(classes=[0, 1], epsilon=3.0, **params)
     plan = model._fit_plan(model._validate(X, y, None))
-    for name in ("answer", "install"):
-        honest = getattr(release.Door, name)
+    for name in ("release", "map"):
+        honest = getattr(Door, name)
 
         def opened(*given, honest=honest):
             Guarded.is_open = True
@@ -206,9 +207,9 @@ def run_guarded(params, monkeypatch):
             finally:
                 Guarded.is_open = False
 
-        monkeypatch.setattr(release.Door, name, opened)
+        monkeypatch.setattr(Door, name, opened)
     data = TrainingData(X.view(Guarded), y, np.array([0, 1]), None)
-    return plan, plan.run(data, permit_for(*plan.events))
+    return plan, plan.run(door_of(data, *plan.events))
 
 
 @pytest.mark.parametrize("params", [{}, {"class_weight": "balanced"}])
@@ -253,10 +254,9 @@ def test_the_guard_sees_a_use_of_rows_outside(monkeypatch):
     """Planted: the model is moved by the mean of the rows after the releases."""
     honest = linear.run
 
-    def leaks(releases, rows, known, permit):
-        known = honest(releases, rows, known, permit)
-        rows.X.mean()
-        return known
+    def leaks(releases, door, known):
+        door._Door__data.X.mean()
+        return honest(releases, door, known)
 
     monkeypatch.setattr(linear, "run", leaks)
     with pytest.raises(AssertionError, match="outside a question"):

@@ -197,7 +197,7 @@ def test_only_the_numbers_of_the_prior_are_the_prior(plan):
     lengths = [listed.n_listed - 2 * listed.n_constants, 2 * listed.n_constants, listed.n_listed]
     for number, is_prior in ((lengths[0], False), (sum(lengths[:2]) - 1, False),
                              (sum(lengths[:2]), True), (sum(lengths) - 1, True)):  # fmt: skip
-        found = listed.candidate(number, lengths)
+        found = listed.candidate(number)
         assert (found.is_prior, bool(np.any(found.coefficients))) == (is_prior, is_prior)
 
 

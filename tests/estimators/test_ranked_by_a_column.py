@@ -10,7 +10,6 @@ from sklearn.base import clone
 from sklearn.metrics import roc_auc_score
 
 from dp_halfspace import PrivateTableClassifier
-from dp_halfspace.data.validation import TrainingData
 from dp_halfspace.datasets import in_chunks
 from dp_halfspace.estimators import _rare_tables
 from dp_halfspace.estimators._rare_tables import (
@@ -24,6 +23,7 @@ from dp_halfspace.privacy.interception import intercept_releases
 from dp_halfspace.privacy.noise import DiscreteLaplaceNoise
 from dp_halfspace.selection.rule import rare_class_limit
 from dp_halfspace.selection.small_tables import SmallModel, share_of
+from tests.permits import table_door
 from tests.releases import record_releases
 from tests.support import largest_ratio, public
 
@@ -222,14 +222,14 @@ def test_the_noisy_count_says_which_class_is_the_common_one(noisy, common, posit
     """The exact count is private, also where it contradicts the noisy one."""
     asked = []
 
-    def choose(X, class_indices, common, *how):
+    def choose(door, common, *how):
         asked.append(common)
         return SmallModel(np.zeros(1), np.zeros(1), exponent=0)
 
     monkeypatch.setattr(_rare_tables, "choose_column", choose)
-    data = TrainingData(np.zeros((10, 1)), np.arange(10) < positive, np.arange(2), None)
+    door = table_door(np.zeros((10, 1)), np.arange(10) < positive)
     count = DiscreteLaplaceNoise(1, 1.0)
-    fitted = ColumnRankingFit(None, TalliedChoice(1.0), count, noisy=noisy).run(data, None)
+    fitted = ColumnRankingFit(10, None, TalliedChoice(1.0), count, noisy=noisy).run(door)
     assert asked == [common]
     assert fitted.error_share == share_of(3.0, 10, (1.0, 1.0))
 

@@ -17,7 +17,7 @@ from dp_halfspace.rows import directions as margin_counts
 from dp_halfspace.rows.directions import DirectionStream, unit_length
 from dp_halfspace.rows.rows import normalised_rows
 from tests.conftest import separated
-from tests.permits import permit_for, problem_of
+from tests.permits import problem_of, rows_door
 from tests.releases import record_releases
 
 EPSILON, SEED = 0.6, (5, 6)
@@ -36,7 +36,7 @@ def _one_thread_already(monkeypatch):
 
 
 def search(plan, problem):
-    return plan.run(*problem, np.ones(2), permit_for(*plan.events))[0]
+    return plan.run(rows_door(*problem, np.ones(2), *plan.events))[0]
 
 
 def small_plan(**params):
@@ -141,12 +141,9 @@ def test_stages_are_those_of_the_pages():
 def test_a_number_is_that_of_its_own_block(number, entry):
     """Two blocks of three directions, each followed by their negatives."""
     blocks = [np.full((2, 3), k, dtype=np.float32) for k in (1.0, 2.0)]
-    chosen = direction_search._choose_direction(
-        lambda _: iter([np.zeros(6, dtype=np.int64)] * 2),
-        SimpleNamespace(block=blocks.__getitem__),
-        None,
-        SimpleNamespace(choose=lambda *_, **__: number),
-    )
+    stream = SimpleNamespace(block=blocks.__getitem__, lengths=[6, 6])
+    door = SimpleNamespace(choose=lambda *_, **__: number)
+    chosen = direction_search._choose_direction(door, stream, None)
     assert chosen.tolist() == [entry, entry]
 
 

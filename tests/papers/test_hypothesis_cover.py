@@ -6,8 +6,9 @@ import pytest
 from dp_halfspace.papers import labels as module
 from dp_halfspace.papers.labels import linear_losses, log_odds_shift, plan_labels
 from dp_halfspace.privacy.budget import Budget
+from dp_halfspace.privacy.door import Door
 from dp_halfspace.rows.rows import Rows, normalised_rows
-from tests.permits import permit_for
+from tests.permits import door_of
 from tests.releases import record_releases
 
 
@@ -80,13 +81,13 @@ def test_class_weights_of_any_size_leave_a_label_its_sensitivity():
     plan = module.plan_labels("net", rows, 2, budget, ridge=None, n_candidates=50, seed=0)
 
     class Reader:
-        def choose(self, utilities, mechanism):
+        def choose(self, utilities, mechanism, *, is_cost):
             seen.append(utilities)
             return 0
 
     labels = rng.integers(2, size=30)
     for changed in (labels, np.append(1 - labels[:1], labels[1:])):
-        plan.run(rows, changed, np.array([1.0, 7.0]), Reader())
+        plan.run(Door(changed, Reader()), rows, np.array([1.0, 7.0]))
     change = np.abs(seen[0] - seen[len(seen) // 2]).max()
     assert 0.5 < change <= plan.sensitivity
 
@@ -98,7 +99,7 @@ def test_a_search_counts_errors_with_the_margin_that_is_asked_for():
         how = {"ridge": None, "n_candidates": 9, "seed": 0, "n_stages": 1, "margin": margin}
         plan = plan_labels("net", Rows(points), 2, Budget.of(1.0, 0.0), **how)
         with record_releases() as releases:
-            plan.run(Rows(points), codes, weights, permit_for(*plan.events))
+            plan.run(door_of(codes, *plan.events), Rows(points), weights)
         values.append(releases[0].value)
     assert (values[1] <= values[0]).all()
     assert (values[1] < values[0]).any()

@@ -6,11 +6,12 @@ import numpy as np
 import pytest
 
 from dp_halfspace import privacy
-from dp_halfspace.data.validation import TrainingData
+from dp_halfspace.data.record_weights import WeighedRows
 from dp_halfspace.papers import margin_selection
 from dp_halfspace.papers.known_margin import margin_steps, plan_descent
 from dp_halfspace.papers.margin_selection import plan_margin_choice
 from dp_halfspace.privacy.budget import Budget
+from dp_halfspace.privacy.door import Door
 from dp_halfspace.rows.rows import normalised_rows
 from tests.conftest import separated
 from tests.permits import problem_of
@@ -80,7 +81,7 @@ def test_what_was_released_decides(chosen, solver):
             return chosen
 
     rows = normalised_rows(X, 1.0, plan.candidates[0].constant_column)
-    training = plan.choose(rows, TrainingData(X, y, np.array([0, 1]), None), Deciding())
+    training = plan.choose_margin(Door(WeighedRows(rows, y, np.ones(2)), Deciding()))
     assert training is plan.candidates[chosen]
 
 
@@ -99,7 +100,7 @@ def test_one_record_moves_every_cost_by_its_sensitivity_at_most():
     for agreeing in (0, 1):
         for other in (agreeing, 1 - agreeing):
             classes = np.r_[other, np.full(199, agreeing)]
-            plan.choose(rows, TrainingData(rows, classes, np.arange(2), None), Recording())
+            plan.choose_margin(Door(WeighedRows(rows, classes, np.array(weights)), Recording()))
     limits = np.array(plan.choice.sensitivities)
     # The gap of a computed minimum, a third of a sensitivity, is not attained.
     for (one, two), weight in zip((seen[:2], seen[2:]), weights[::-1], strict=True):

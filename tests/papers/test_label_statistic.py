@@ -16,7 +16,7 @@ from dp_halfspace.papers.labels import (
 from dp_halfspace.privacy.budget import Budget
 from dp_halfspace.privacy.noise import RandomizedResponse
 from dp_halfspace.rows.rows import Rows
-from tests.permits import permit_for
+from tests.permits import door_of
 
 
 def unit(rng, n, d):
@@ -102,7 +102,7 @@ def test_responses_are_made_up_for_by_the_chance_of_a_lie(n_classes):
     response = RandomizedResponse(n_classes, 1.0)
     ridge = 500.0
     plan = LabelStatistic(n_classes, response, None, ridge)
-    found = plan.run(rows, codes, np.ones(n_classes), permit_for(*plan.events))
+    found = plan.run(door_of(codes, *plan.events), rows, np.ones(n_classes))
     exact = statistic_minimiser(rows, label_statistic(rows, codes, n_classes), ridge)
     np.testing.assert_allclose(found[-1], exact[-1], rtol=0.2)
 

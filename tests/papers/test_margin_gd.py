@@ -7,14 +7,15 @@ import numpy as np
 import pytest
 from scipy import sparse
 
+from dp_halfspace.data.validation import TrainingData
 from dp_halfspace.papers import known_margin as module
-from dp_halfspace.papers.known_margin import descend, margin_slopes, margin_steps
+from dp_halfspace.papers.known_margin import SlopedRows, descend, margin_slopes, margin_steps
 from dp_halfspace.privacy import GaussianNoise
 from dp_halfspace.privacy.budget import Budget
 from dp_halfspace.rows.rows import Rows
 from tests.adversarial import neighbouring_pairs
 from tests.conftest import separated
-from tests.permits import assert_costs, permit_for, problem_of
+from tests.permits import assert_costs, door_of, problem_of
 
 
 def plan_for(n=1000, k=5, outputs=1, mu=1.0, margin=0.1, **more):
@@ -25,7 +26,7 @@ def plan_for(n=1000, k=5, outputs=1, mu=1.0, margin=0.1, **more):
 
 def run(plan, X, y):
     slopes = margin_slopes(plan, y, np.ones(len(y)))
-    return descend(Rows(X), slopes, plan, permit_for(*plan.events))
+    return descend(door_of(SlopedRows(Rows(X), slopes), *plan.events), plan)
 
 
 def gradient_sums(plan, point, *data_sets, weights=(1.0, 1.0, 1.0)):
@@ -148,7 +149,8 @@ def test_the_allowance_is_for_the_blocks_that_are_summed(form):
     n = 20_000
     problem = problem_of(n, 20, is_sparse=form is sparse.csr_array)
     training = module.plan_known_margin(problem, "noisy_gd", 0.1, Budget.gaussian(1.0))
-    rows = training.rows(form(np.zeros((n, 20))), None)
+    data = TrainingData(form(np.zeros((n, 20))), np.zeros(n, int), np.arange(2), None)
+    rows = training.rows(data).rows
     planned = module.plan_descent(
         training.algorithm.steps,
         n_samples=n,

@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 
 from dp_halfspace import AdaptiveMarginClassifier, _budget, privacy
+from dp_halfspace.data.record_weights import WeighedRows
 from dp_halfspace.data.validation import TrainingData
 from dp_halfspace.datasets import make_halfspace
 from dp_halfspace.papers import MARGIN_SELECTIONS
@@ -22,6 +23,7 @@ from dp_halfspace.papers.margin_selection import plan_selection
 from dp_halfspace.papers.training import LinearTraining
 from dp_halfspace.privacy import PrivacyRecord, authorise, noise_source
 from dp_halfspace.privacy.budget import Budget
+from dp_halfspace.privacy.door import Door
 from dp_halfspace.privacy.events import RandomStopping, single_runs
 from dp_halfspace.privacy.interception import intercept_releases
 from dp_halfspace.privacy.mechanisms import ExponentialChoice, GaussianNoise, NoNoise
@@ -58,7 +60,12 @@ def data():
 def select(plan, permit=None):
     X, codes = data()
     permit = permit_for(plan) if permit is None else permit
-    return plan.run(TrainingData(X, codes, np.arange(2), None), permit)
+    return plan.run(Door(TrainingData(X, codes, np.arange(2), None), permit))
+
+
+def errors(rows, classes, weights, model):
+    """Minus the score without a penalty."""
+    return -MODULE._score(model, 0.0, WeighedRows(rows, classes, weights))[0]
 
 
 def largest_change(n_classes, weights):
@@ -70,7 +77,7 @@ def largest_change(n_classes, weights):
             shape = (1 if n_classes == 2 else n_classes, X.shape[1])
             model = rng.standard_normal(shape)
             counts = [
-                MODULE._errors(Rows(features), labels, weights, model)
+                errors(Rows(features), labels, weights, model)
                 for features, labels in ((X, y), (other_X, other_y))
             ]
             worst = max(worst, abs(counts[0] - counts[1]))
@@ -114,10 +121,10 @@ def test_count_is_that_of_the_predictions():
     model = np.array([[0.3, -1.0, 0.2, 0.1]])
     wrong = ((X @ model[0]) > 0) != (codes == 1)
     weights = np.array([0.25, 1.0])
-    assert MODULE._errors(Rows(X), codes, weights, model) == weights[codes[wrong]].sum()
+    assert errors(Rows(X), codes, weights, model) == weights[codes[wrong]].sum()
     # A score of zero is the first class, as in predict.
     zeros, labels = Rows(np.zeros((3, 4))), np.array([0, 1, 1])
-    assert MODULE._errors(zeros, labels, np.ones(2), model) == 2
+    assert errors(zeros, labels, np.ones(2), model) == 2
 
 
 def test_rounding_of_weighted_counts_is_within_its_allowance():
@@ -128,7 +135,7 @@ def test_rounding_of_weighted_counts_is_within_its_allowance():
     weights /= weights.max()
     codes = rng.integers(n_classes, size=n)
     model = rng.standard_normal((n_classes, 1))
-    count = MODULE._errors(Rows(np.ones((n, 1))), codes, weights, model)
+    count = errors(Rows(np.ones((n, 1))), codes, weights, model)
     wrong = np.bincount(codes[codes != model[:, 0].argmax()], minlength=n_classes)
     exact = math.fsum(float(w) * int(k) for w, k in zip(weights, wrong, strict=True))
     problem = problem_of(n, 4, n_classes)
@@ -244,7 +251,7 @@ def test_a_choice_that_is_not_paid_for_is_refused():
 
 def constant(margin, w):
     """A way to fit that always releases the same coefficients."""
-    plan = SimpleNamespace(events=(), run=lambda *_: np.array([w]))
+    plan = SimpleNamespace(events=(), run=lambda door: np.array([w]))
     problem = problem_of(300, 1, intercept=None)
     return LinearTraining(problem, "fixed", plan, margin, 1.0, None)
 
@@ -258,7 +265,7 @@ def test_the_better_candidate_is_chosen(kind):
     table = TrainingData(np.ones((300, 1)), np.ones(300, int), np.arange(2), None)
     wins = 0
     for _ in range(40):
-        fitted = rigged.run(table, permit_for(plan))
+        fitted = rigged.run(Door(table, permit_for(plan)))
         is_good = fitted.attributes["margin_"] == good.margin
         assert fitted.coefficients.tolist() == [[1.0 if is_good else -1.0]]
         wins += is_good

@@ -9,6 +9,7 @@ import pytest
 from scipy.special import expit, softmax
 
 from dp_halfspace.papers.known_margin import (
+    SlopedRows,
     Steps,
     descend,
     margin_slopes,
@@ -18,7 +19,7 @@ from dp_halfspace.papers.known_margin import (
 from dp_halfspace.rows.rows import Rows
 from tests.adversarial import neighbouring_pairs
 from tests.conftest import separated
-from tests.permits import assert_costs, permit_for
+from tests.permits import assert_costs, door_of, rows_door
 
 STEPS = Steps(
     margin_offset=2.0, n_steps=10, path_length=3.0, tail_fraction=0.5, max_stride=8.0
@@ -106,7 +107,7 @@ def test_queries_stay_in_the_public_ball():
             return super().fused_adjoint(query, slopes)
 
     slopes = margin_slopes(plan, np.zeros(50, int), np.ones(50))
-    descend(Watched(np.zeros((50, 3))), slopes, plan, permit_for(*plan.events))
+    descend(door_of(SlopedRows(Watched(np.zeros((50, 3))), slopes), *plan.events), plan)
     assert max(seen) == pytest.approx(plan.radius, rel=1e-12)
 
 
@@ -115,7 +116,7 @@ def test_class_weights_reach_the_steps():
     X, y = np.tile([[1.0, 0.0]], (400, 1)), np.arange(400) % 2
     plan = plan_for(400, 2, mu=math.inf)
     for weights, sign in (((0.1, 1.0), 1.0), ((1.0, 0.1), -1.0)):
-        found = plan.run(Rows(X), y, np.array(weights), permit_for(*plan.events))
+        found = plan.run(rows_door(Rows(X), y, np.array(weights), *plan.events))
         assert np.sign(found[0, 0]) == sign
 
 
@@ -123,7 +124,8 @@ def test_the_mean_over_the_classes_is_noise_and_is_taken_off():
     rng = np.random.default_rng(4)
     X, y = separated(300, 4, seed=2)[0], rng.integers(3, size=300)
     plan = plan_for(300, 4, 3)
-    found = descend(Rows(X), softmax_slopes(plan, y, np.ones(300)), plan, permit_for(*plan.events))
+    rows = SlopedRows(Rows(X), softmax_slopes(plan, y, np.ones(300)))
+    found = descend(door_of(rows, *plan.events), plan)
     np.testing.assert_allclose(found.sum(axis=0), 0.0, atol=1e-9 * np.abs(found).max())
 
 

@@ -36,7 +36,7 @@ from dp_halfspace.privacy import (
 from dp_halfspace.rows.rows import clipped_rows
 from tests.adversarial import unit
 from tests.papers.pair_cases import differences
-from tests.permits import permit_for
+from tests.permits import rows_door
 from tests.releases import record_releases
 
 HUBER = huber_hinge(0.5)
@@ -543,7 +543,7 @@ def solve(make=records, loss=LOGISTIC, k=2, epsilon=1.0, delta=1e-6, ridge=1e-2,
         sizes |= {"k": k, "max_weight": float(weights.max())}
     plan = plan_objective(make(loss, **sizes), ridge, epsilon, delta)
     with record_releases() as releases:
-        plan.run(clipped_rows(X, 1.0), codes, weights, permit_for(*plan.events))
+        plan.run(rows_door(clipped_rows(X, 1.0), codes, weights, *plan.events))
     assert len(releases) == plan.risk.n_stacked + 1
     linear = np.vstack([release.released for release in releases[:-1]])
     return plan, X, codes, weights, linear, releases[-1].value

@@ -20,7 +20,7 @@ from tests.adversarial import neighbouring_pairs
 from tests.conftest import separated
 from tests.papers.pair_cases import differences
 from tests.papers.test_regulariser import records
-from tests.permits import permit_for
+from tests.permits import rows_door
 from tests.releases import record_releases
 
 HUBER = huber_hinge(0.5)
@@ -42,7 +42,7 @@ def exact(_):
 def run(plan, X, codes, weights=None):
     weights = np.ones(codes.max(initial=1) + 1) if weights is None else weights
     with record_releases() as releases:
-        w = plan.run(clipped_rows(X, 1.0), codes, weights, permit_for(*plan.events))
+        w = plan.run(rows_door(clipped_rows(X, 1.0), codes, weights, *plan.events))
     return w, releases
 
 

@@ -10,14 +10,16 @@ from hypothesis import strategies as st
 from scipy import sparse
 from scipy.optimize import minimize
 
+from dp_halfspace.data.record_weights import WeighedRows
 from dp_halfspace.papers import known_margin as module
 from dp_halfspace.papers.known_margin import plan_phased_prox, proximal_pass
 from dp_halfspace.privacy import Gaussian
 from dp_halfspace.privacy.budget import Budget
+from dp_halfspace.privacy.door import Door
 from dp_halfspace.rows.rows import Rows
 from tests.adversarial import neighbouring_pairs, unit
 from tests.conftest import separated
-from tests.permits import permit_for, problem_of
+from tests.permits import problem_of, rows_door
 from tests.releases import record_releases
 
 ONES = np.ones(2)
@@ -28,7 +30,7 @@ def plan_pass(n, d, *, order=None, **budget):
 
 
 def run(plan, X, codes):
-    return plan.run(Rows(X), codes, ONES, permit_for(*plan.events))
+    return plan.run(rows_door(Rows(X), codes, ONES, *plan.events))
 
 
 class Scripted:
@@ -134,7 +136,7 @@ def passes(plan, released, *data_sets, weights=ONES):
     scripts = []
     for X, y in data_sets:
         script = Scripted(released)
-        plan.run(Rows(X), y, weights, script)
+        plan.run(Door(WeighedRows(Rows(X), y, weights), script))
         scripts.append(script)
     return scripts
 
@@ -255,11 +257,11 @@ def test_rounding_is_within_its_allowance(margin):
 def test_one_event_pays_for_all_phases_once():
     X, y = separated(300, 4)
     plan = plan_pass(300, 4, mu=0.5, margin=0.1)
-    permit = permit_for(*plan.events)
+    door = rows_door(Rows(X), y, ONES, *plan.events)
     with record_releases() as releases:
-        point = plan.run(Rows(X), y, ONES, permit)
+        point = plan.run(door)
         with pytest.raises(RuntimeError, match="not charged"):
-            plan.run(Rows(X), y, ONES, permit)
+            plan.run(door)
     assert [r.mechanism for r in releases] == [phase.mechanism for phase in plan.phases]
     np.testing.assert_array_equal(point[0], releases[-1].released)
 
@@ -291,7 +293,7 @@ def test_class_weights_reach_the_steps():
     X, y = np.tile([[1.0, 0.0]], (400, 1)), np.arange(400) % 2
     plan = plan_pass(400, 2, mu=300.0, margin=0.5)
     for weights, sign in (((0.1, 1.0), 1.0), ((1.0, 0.1), -1.0)):
-        found = plan.run(Rows(X), y, np.array(weights), permit_for(*plan.events))
+        found = plan.run(rows_door(Rows(X), y, np.array(weights), *plan.events))
         assert sign * found[0, 0] > 0.3
 
 

@@ -24,7 +24,7 @@ from dp_halfspace.privacy.interception import intercept_releases
 from dp_halfspace.privacy.mechanisms import NoNoise, SampledGaussianNoise
 from dp_halfspace.rows.rows import Rows
 from tests.adversarial import neighbouring_pairs, unit
-from tests.permits import permit_for
+from tests.permits import rows_door
 from tests.releases import record_releases
 
 ONES = np.ones(2)
@@ -53,7 +53,7 @@ def scripted(plan, X, codes, answers):
         return next(given)
 
     with intercept_releases(answer):
-        found = plan.run(Rows(X), codes, ONES, permit_for(*plan.events))
+        found = plan.run(rows_door(Rows(X), codes, ONES, *plan.events))
     return np.array(values), found[0]
 
 
@@ -131,7 +131,7 @@ def test_steps_are_those_of_the_listing():
     plan = plan_of(12, 3)
     codes = (y == 1).astype(int)
     with record_releases() as releases:
-        found = plan.run(Rows(X), codes, ONES, permit_for(*plan.events))
+        found = plan.run(rows_door(Rows(X), codes, ONES, *plan.events))
     assert len(releases) == 143
     w, gamma = np.zeros(3), 0.3
     scale = 2.0 / math.sqrt(1 + 3 * plan.mechanism.sigma**2)
@@ -167,7 +167,7 @@ def test_weights_of_classes_shorten_rows():
     X, y = make_halfspace(6, 2, margin=0.3, random_state=1)
     plan, codes = plan_of(6, 2), (y == 1).astype(int)
     with record_releases() as releases:
-        plan.run(Rows(X), codes, np.array([0.25, 1.0]), permit_for(*plan.events))
+        plan.run(rows_door(Rows(X), codes, np.array([0.25, 1.0]), *plan.events))
     np.testing.assert_allclose(
         np.linalg.norm(releases[0].value, axis=1), np.where(codes == 1, 1.0, 0.25)
     )

@@ -11,7 +11,7 @@ from dp_halfspace.papers.staged_search import candidate_block, plan_search, run_
 from dp_halfspace.privacy import accounting
 from dp_halfspace.privacy.budget import Budget
 from dp_halfspace.privacy.interception import intercept_releases
-from tests.permits import permit_for
+from tests.permits import door_of
 
 EPSILON = 2.0
 # Losses of five candidates on two neighbouring data sets: each differs by one at most.
@@ -25,7 +25,7 @@ def planned(stages=1, **changed):
 
 
 def searched(plan, losses, size=2, seed=0):
-    return run_search(plan, size, losses, permit_for(*plan.events), seed=seed)
+    return run_search(plan, size, door_of(losses, *plan.events), seed=seed)
 
 
 def number_of(vector):

@@ -305,7 +305,7 @@ def test_only_the_default_steps_count_on_blocks_of_float32():
     steps = [Shape(10**6, 50, 2, 1.0, is_single=is_single) for is_single in (False, True)]
     assert [shape.block_rows for shape in steps] == [double, single]
     facts = PublicFacts(10**6, 50, 2, (1.0, 1.0), is_single=True, copies_are_single=True)
-    assert RowsRead(facts, 1.0).block_rows == double
+    assert RowsRead(facts, 1.0).shape.block_rows == double
     assert problem_of(10**6, 50).sizes()["block_rows"] == double
 
 

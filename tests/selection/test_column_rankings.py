@@ -14,7 +14,7 @@ from dp_halfspace.rows.directions import asinh_cells
 from dp_halfspace.selection import column_rankings
 from dp_halfspace.selection.column_rankings import choose_column, missed_records
 from tests.adversarial import neighbouring_pairs
-from tests.permits import permit_for
+from tests.permits import table_door
 from tests.releases import record_releases
 
 
@@ -110,7 +110,7 @@ def test_each_candidate_ranks_by_what_was_counted():
     asked, repeats = [], np.array([1, 3, 0, 2])
     for common, number in product((0, 1), range(12)):
         choice = Fixed(1.0, number, asked)
-        model = choose_column(X, y, common, (repeats, choice), permit_for(choice.event))
+        model = choose_column(table_door(X, y, choice.event), common, repeats, choice)
         scores = asinh_cells(X, model.exponent).astype(float) @ model.coefficients
         scores = scores + model.intercept
         assert np.all(scores > 0) if common else np.all(scores < 0)
@@ -142,9 +142,9 @@ class Fixed(TalliedChoice):
 def test_one_choice_is_released_and_nothing_else():
     X, y = wild(50, 2)
     choice, ones = TalliedChoice(0.5), np.ones(2, dtype=int)
-    permit = permit_for(choice.event, source=SeededBytes(0, "noise"))
+    door = table_door(X, y, choice.event, source=SeededBytes(0, "noise"))
     with record_releases() as releases:
-        choose_column(X, y, 0, (ones, choice), permit)
+        choose_column(door, 0, ones, choice)
     assert [release.mechanism for release in releases] == [choice]
     with pytest.raises(RuntimeError, match="not charged"):
-        choose_column(X, y, 0, (ones, choice), permit_for())
+        choose_column(table_door(X, y), 0, ones, choice)

@@ -14,7 +14,7 @@ from dp_halfspace.selection.small_trees import (
     plan_small_tree,
 )
 from tests.adversarial import stretched_pairs
-from tests.permits import permit_for
+from tests.permits import table_door
 from tests.releases import record_releases
 from tests.selection.test_small_tables import wild
 
@@ -30,18 +30,14 @@ def costs(plan, X, codes, weights=None):
     return np.concatenate(list(plan.costs(X, codes, weights)))
 
 
-def lengths_of(plan, X):
-    ones = np.ones(plan.n_classes)
-    return [len(part) for part in plan.costs(X, np.zeros(len(X), dtype=int), ones)]
-
-
 def test_labels_of_leaves_differ_and_the_list_is_as_long_as_it_says():
     for n_classes in (3, 4, 7):
         found = forms(n_classes)
         assert all(len(set(labels)) == len(shape.leaves) for _, shape, labels in found)
         assert len(set(found)) == len(found)
         plan = small_plan(2, n_classes)
-        assert dict(plan.public)["n_candidates"] == sum(lengths_of(plan, np.zeros((5, 2))))
+        counted = costs(plan, np.zeros((5, 2)), np.zeros(5, dtype=int))
+        assert dict(plan.public)["n_candidates"] == len(counted)
     # Two cuts of two leaves, and twice four trees of three.
     assert len(forms(3)) == 2 * 6 + 2 * 4 * 6
 
@@ -56,12 +52,12 @@ def test_a_candidate_predicts_what_was_counted(d, n_classes):
     """Numbers of the list lead to linear models with exactly their errors, by their weights."""
     X, codes = wild(60, d, n_classes, seed=1)
     plan, weights = small_plan(d, n_classes), 0.5 ** np.arange(n_classes)
-    counted, lengths = costs(plan, X, codes, weights), lengths_of(plan, X)
+    counted = costs(plan, X, codes, weights)
     rng = np.random.default_rng(0)
     tables = {None: X}
     kinds = set()
     for number in [*rng.permutation(len(counted))[:120], len(counted) - 1]:
-        model = plan.candidate(int(number), lengths)
+        model = plan.candidate(int(number))
         if model.exponent not in tables:
             tables[model.exponent] = asinh_cells(X, model.exponent).astype(float)
         scores = tables[model.exponent] @ model.coefficients.T + model.intercept
@@ -78,9 +74,8 @@ def test_scores_of_a_tree_are_exact():
     plan = small_plan(30, 3, 200)
     X = wild(20, 30, 3)[0]
     X[:10] = np.sign(np.random.default_rng(2).standard_normal((10, 30))) * 1e300
-    lengths = lengths_of(plan, X)
-    for number in np.random.default_rng(0).permutation(sum(lengths))[:20]:
-        model = plan.candidate(int(number), lengths)
+    for number in np.random.default_rng(0).permutation(plan.n_listed)[:20]:
+        model = plan.candidate(int(number))
         if model.exponent is None:
             continue
         cells = asinh_cells(X, model.exponent).astype(float)
@@ -114,7 +109,7 @@ def test_one_choice_is_released_and_nothing_else():
     (event,) = plan.events
     assert EPSILON * (1 - 1e-9) < event.epsilon <= EPSILON
     with record_releases() as releases:
-        plan.run(X, codes, ONES, permit_for(*plan.events))
+        plan.run(table_door(X, codes, *plan.events), 30, ONES)
     (release,) = releases
     assert release.mechanism == plan.choice
     assert np.size(release.released) == 1

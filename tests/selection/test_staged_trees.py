@@ -18,7 +18,7 @@ from dp_halfspace.selection.small_trees import (
     plan_staged_tree,
 )
 from tests.adversarial import stretched_pairs
-from tests.permits import permit_for
+from tests.permits import table_door
 from tests.releases import record_releases
 from tests.selection.test_small_tables import wild
 
@@ -48,7 +48,7 @@ def counted(plan, X, codes, numbers, weights=None):
 
     weights = np.ones(plan.n_classes) if weights is None else weights
     with intercept_releases(answer):
-        model = plan.run(X, codes, weights, permit_for(*plan.events))
+        model = plan.run(table_door(X, codes, *plan.events), len(X), weights)
     return model, seen
 
 
@@ -93,8 +93,7 @@ def test_errors_count_by_the_weights_of_their_labels():
     for number, *chosen in np.random.default_rng(0).integers(10**6, size=(20, 3)).tolist():
         model, (first, sides) = counted(plan, X, codes, [[number], chosen], weights)
         place = number % len(first)
-        lengths = [width * len(halves(4)) for _, _, width in plan.cells.blocks]
-        cut = plan._cut(place, lengths)
+        cut = plan._cut(place)
         is_above = asinh_cells(X, cut.exponent).astype(float) @ cut.coefficients > cut.threshold
         astray = cut.labels_above[codes] != is_above
         assert first[place] == int(weights[codes[astray]].sum())
@@ -163,7 +162,7 @@ def test_two_choices_are_released_within_the_budget(counts):
     plan = replace(plan, n_cuts=14)
     assert EPSILON * (1 - 1e-8) <= sum(event.epsilon for event in plan.events) <= EPSILON
     with record_releases() as releases:
-        plan.run(X, codes, np.ones(6), permit_for(*plan.events))
+        plan.run(table_door(X, codes, *plan.events), 60, np.ones(6))
     assert [release.mechanism.event for release in releases] == list(plan.events)
     first, sides = (release.mechanism for release in releases[:2])
     assert first == TalliedChoice(plan.epsilons[0])
