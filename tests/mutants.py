@@ -3526,12 +3526,6 @@ MUTANTS = [
             "1",
             "test_allowances_are_for_the_blocks_that_are_summed",
         ),
-        (
-            "plan_moment",
-            "moment_release(shape, part)",
-            "moment_release(replace(shape, n_columns=1), part)",
-            "test_the_noise_of_a_moment_is_for_the_blocks_that_are_summed",
-        ),
     ),
     *of(
         "estimators/_centred.py",
@@ -5602,6 +5596,34 @@ MUTANTS = [
         ),
     ),
     *of(
+        "privacy/door.py",
+        "tests/privacy/test_door.py",
+        (
+            "Door.release",
+            "self.permit.release(ask(self.__data), mechanism)",
+            "np.asarray(ask(self.__data), dtype=float)",
+            "test_a_plan_holds_no_private_rows",
+        ),
+        (
+            "Door.choose",
+            "self.permit.choose(ask(self.__data), choice, is_cost=is_cost)",
+            "int(ask(self.__data).argmax())",
+            "test_a_plan_holds_no_private_rows",
+        ),
+        (
+            "Door.map",
+            "change(self.__data)",
+            "self.__data",
+            "test_a_mapped_door_has_the_same_permit_and_the_first_keeps_its_data",
+        ),
+        (
+            "Door.__reduce_ex__",
+            "raise TypeError(",
+            "return object, ()\n        raise TypeError(",
+            "test_a_door_is_neither_copied_nor_opened_from_outside",
+        ),
+    ),
+    *of(
         "privacy/events.py",
         "tests/privacy/test_events.py",
         (
@@ -7175,12 +7197,6 @@ MUTANTS = [
     *of(
         "estimators/_centred.py",
         "tests/estimators/test_sample_weight.py",
-        (
-            "RowsRead.shape",
-            "constant=self.constant",
-            "constant=max(self.constant, 1e-9)",
-            "test_rows_without_an_intercept_have_weights_too",
-        ),
     ),
     *of(
         "engine/steps.py",
