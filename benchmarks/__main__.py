@@ -53,6 +53,7 @@ SLOW_PRINTING = (
     "peer_audit",
     "rare",
     "outlook",
+    "own_units",
     "small",
     "small_classes",
     "score_coverage",

@@ -212,7 +212,7 @@ def brier(families: list[tuple[Any, Any]], n: int, share: float, n_epsilon: floa
     counts = np.linspace(noise[0], n + noise[-1], 300)
     plan = plan_small_table(n, 2, n_epsilon / n, seed=0, counts=True)
     constants = 2.0 * plan.n_constants / plan.n_listed
-    directions = plan.part_of_directions
+    directions = plan.directions.n_directions / plan.n_candidates
     parts = (*np.array([directions, 1.0 - directions]) * (1.0 - constants), constants)
     least, total, score = min(errors.min() for errors, _ in families), 0.0, 0.0
     for (errors, accuracy), part in zip(families, parts, strict=True):
