@@ -2645,7 +2645,7 @@ MUTANTS = [
             "test_a_missing_cell_does_not_change_why_a_text_is_refused",
         ),
         (
-            "_look_up",
+            "look_up",
             "result_or(-1, partial(position.get, label, -1))",
             "position.get(label, -1)",
             "test_a_label_that_cannot_be_looked_up_is_another_label",
@@ -2792,8 +2792,8 @@ MUTANTS = [
         ),
         (
             "call_silently",
-            "with drop_output():",
-            "if True:",
+            "drop_output()(call)",
+            "call",
             "test_what_a_model_says_of_a_record_is_dropped",
         ),
     ),
@@ -4523,7 +4523,7 @@ MUTANTS = [
         ),
         ("_answers_in_shape", "answers.shape != shape", "False", "test_refusals_cost_nothing"),
         (
-            "_coded_labels",
+            "predicted_classes",
             "np.where(found >= 0, found, (codes + 1) % len(classes))",
             "found",
             "test_a_prediction_that_is_no_class_is_a_wrong_one",

@@ -30,6 +30,7 @@ from dp_halfspace.data.validation import (
     class_indices,
     holds_objects,
     is_chunked,
+    n_rows,
     not_finite,
     refuse_foreign_arrays,
     stand_in,
@@ -290,5 +291,4 @@ def _map_chunk(
     chunk: Any, method: Callable[..., Any], twin: Any, nothing: NDArray[Any]
 ) -> NDArray[Any]:
     """Map the rows of a chunk, which may be empty."""
-    n_rows = chunk.shape[0] if sparse.issparse(chunk) else len(chunk)
-    return np.asarray(method(twin, chunk)) if n_rows else nothing
+    return np.asarray(method(twin, chunk)) if n_rows(chunk) else nothing

@@ -110,11 +110,15 @@ def check_training_data(
     return TrainingData(X, indices, label_set, getattr(probe, "feature_names_in_", None))
 
 
+def n_rows(X: Any) -> int:
+    """Return the number of rows of a table of any library, or of a sparse matrix."""
+    return int(X.shape[0]) if hasattr(X, "shape") else len(X)
+
+
 def check_lengths(X: Any, y: NDArray[Any], *, hides_rows: bool) -> None:
     """Refuse tables of different length; the error states no number of rows if it is hidden."""
-    n_rows = X.shape[0] if hasattr(X, "shape") else len(X)
-    if n_rows != len(y):
-        found = "" if hides_rows else f", got {n_rows} and {len(y)}"
+    if n_rows(X) != len(y):
+        found = "" if hides_rows else f", got {n_rows(X)} and {len(y)}"
         raise ValueError(f"X and y must have the same number of rows{found}")
 
 
@@ -159,7 +163,7 @@ def is_missing(value: Any) -> bool:
         return True
     if isinstance(value, np.ma.MaskedArray):
         return True
-    if is_arrow_scalar(value):
+    if type(value).__module__.partition(".")[0] == "pyarrow" and hasattr(value, "as_py"):
         return is_missing(value.as_py())
     # NaT and every other NaN.
     return result_or(type(value).__name__ == "NAType", lambda: bool(value != value))  # noqa: PLR0124
@@ -191,14 +195,10 @@ def hidden(call: Callable[[], Result], otherwise: Callable[[], Other]) -> Result
 def call_silently(call: Callable[[], Result], failed: str) -> Result:
     """Return the result of foreign code for records, and drop its output; see `hidden`."""
 
-    def silent() -> Result:
-        with drop_output():
-            return call()
-
     def refuse() -> NoReturn:
         raise ValueError(failed)
 
-    return hidden(silent, refuse)
+    return hidden(drop_output()(call), refuse)
 
 
 def is_foreign_array(values: Any) -> bool:
@@ -213,11 +213,6 @@ def computed(name: str, values: Any) -> Any:
     if not is_foreign_array(values):
         return values
     return call_silently(lambda: np.asarray(values), UNREADABLE.format(name))
-
-
-def is_arrow_scalar(value: Any) -> bool:
-    """Return whether a value is a scalar of Arrow, without importing Arrow."""
-    return type(value).__module__.partition(".")[0] == "pyarrow" and hasattr(value, "as_py")
 
 
 def is_arrow_table(X: Any) -> bool:
@@ -531,7 +526,7 @@ def class_indices(y: ArrayLike, classes: ArrayLike | None) -> tuple[NDArray[np.i
             "which cannot distinguish them: give such labels as whole numbers of one "
             "type, or as text"
         )
-    table = _look_up(seen, label_set)
+    table = look_up(seen, label_set)
     if (table < 0).any():
         raise ValueError(_OTHER_LABEL + _unlike_types(labels, label_set))
     return table[inverse], label_set
@@ -559,7 +554,7 @@ def _label_codes(y: Any, classes: NDArray[Any]) -> NDArray[np.intp]:
     """Return the position of each label among public ones, -1 for others of their type."""
     labels = _check_labels(gathered(y))
     seen, inverse = _distinct_labels(labels)
-    codes = _look_up(seen, classes)
+    codes = look_up(seen, classes)
     unlike = _unlike_types(labels, classes) if len(labels) and (codes < 0).all() else ""
     if unlike:
         raise ValueError(_OTHER_LABEL + unlike)
@@ -588,7 +583,7 @@ def _unlike_types(labels: NDArray[Any], label_set: NDArray[Any]) -> str:
     return ""
 
 
-def _look_up(labels: NDArray[Any], label_set: NDArray[Any]) -> NDArray[np.intp]:
+def look_up(labels: NDArray[Any], label_set: NDArray[Any]) -> NDArray[np.intp]:
     """Return the position of each label, or -1 for another object, which may not be hashable."""
     position = {label: code for code, label in enumerate(label_set.tolist())}
     places = [result_or(-1, partial(position.get, label, -1)) for label in labels.tolist()]

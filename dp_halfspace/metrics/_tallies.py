@@ -8,15 +8,14 @@ from __future__ import annotations
 
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
 
-from dp_halfspace._silence import result_or
 from dp_halfspace.data.people import People
+from dp_halfspace.data.validation import look_up
 from dp_halfspace.rows.blocks import FloatArray
 
 # Log losses over the largest one are multiples of 1 / SCALE.
@@ -103,8 +102,13 @@ def probabilities_of_all(
 def predicted_classes(
     model: Any, X: Any, codes: NDArray[np.intp], classes: NDArray[Any]
 ) -> NDArray[np.intp]:
-    """Return the class index that the model predicts for each record; `classes` are sorted."""
-    return _coded_labels(_answers_in_shape(model, "predict", X, codes.shape), codes, classes)
+    """Return the class index that the model predicts for each record; `classes` are sorted.
+
+    An unknown label is a wrong prediction, and counts as the class after that of the record. An
+    exception would reveal something about the record.
+    """
+    found = look_up(_answers_in_shape(model, "predict", X, codes.shape), classes)
+    return np.where(found >= 0, found, (codes + 1) % len(classes))
 
 
 def scores_of(
@@ -150,21 +154,6 @@ def _numbers(model: Any, method: str, X: Any, shape: tuple[int, ...]) -> NDArray
     with suppress(TypeError, ValueError, OverflowError):
         return np.array(answers, dtype=np.float64)
     raise ValueError(f"model.{method} must return real numbers")
-
-
-def _coded_labels(
-    labels: NDArray[Any], codes: NDArray[np.intp], classes: NDArray[Any]
-) -> NDArray[np.intp]:
-    """Return the positions of predicted labels; an unknown label is a wrong prediction.
-
-    It counts as the class after that of the record. An exception would reveal something about the
-    record.
-    """
-    positions = {label: code for code, label in enumerate(classes.tolist())}
-    # Some labels cannot be looked up.
-    places = [result_or(-1, partial(positions.get, label, -1)) for label in labels.tolist()]
-    found = np.array(places, dtype=np.intp)
-    return np.where(found >= 0, found, (codes + 1) % len(classes))
 
 
 def count_right_beside_classes(

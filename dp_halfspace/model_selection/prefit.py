@@ -26,6 +26,7 @@ from dp_halfspace._params import fit_context
 from dp_halfspace._sklearn_compat import HasMethods, Interval, StrOptions
 from dp_halfspace.data.chunked_data import by_chunks
 from dp_halfspace.data.chunks import sum_over_chunks
+from dp_halfspace.data.validation import n_rows
 from dp_halfspace.exceptions import warn_caller
 from dp_halfspace.metrics import _tallies as tallies
 from dp_halfspace.metrics._held_out import HeldOut, held_out
@@ -52,6 +53,8 @@ class PrefitClassifier(WrappingClassifier, ABC):
     learnt_part: ClassVar[str]
     # The model must have at least one of these methods.
     _methods: tuple[str, ...] = ("predict_proba",)
+    # Function of model, rows, class indices and classes: one outcome for each record.
+    _outcome: ClassVar[Callable[..., NDArray[np.float64]]]
 
     def _check_model(self) -> None:
         """Refuse an object that is not a fitted classifier with the required methods."""
@@ -163,11 +166,6 @@ class PrefitClassifier(WrappingClassifier, ABC):
         public = {"n_samples": data.n, "classes": data.classes.tolist()}
         return self._record_of(plan, 0.0, data.people, public)
 
-    @property
-    @abstractmethod
-    def _outcome(self) -> Callable[..., NDArray[np.float64]]:
-        """Function of model, rows, class indices and classes: one outcome for each record."""
-
     @abstractmethod
     def _plan_release(self, data: HeldOut) -> Any:
         """Fix the public numbers: ``events``, ``public`` and what the release needs."""
@@ -178,11 +176,6 @@ class PrefitClassifier(WrappingClassifier, ABC):
 
     def __sklearn_is_fitted__(self) -> bool:
         return "privacy_" in self.__dict__
-
-
-def n_rows(X: Any) -> int:
-    """Return the number of rows of any input of a model."""
-    return int(X.shape[0]) if hasattr(X, "shape") else len(X)
 
 
 # Natural logarithm of the ratio of the weights of a candidate and of the one before it.
@@ -420,6 +413,7 @@ class PrivateThresholdClassifier(PrefitClassifier):
 
     learnt_part = "threshold"
     _methods = ("predict_proba", "decision_function")
+    _outcome = staticmethod(tallies.scores_of)
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "estimator": [HasMethods(["fit", "predict"])],
         "target": [StrOptions({"recall", "precision", "fpr", "false_positive_rate"})],
@@ -435,11 +429,6 @@ class PrivateThresholdClassifier(PrefitClassifier):
             raise ValueError(
                 f"PrivateThresholdClassifier needs a model of two classes, got {n_classes}"
             )
-
-    @property
-    def _outcome(self) -> Callable[..., NDArray[np.float64]]:
-        """The model output that is used for a record: the score of the positive class."""
-        return tallies.scores_of
 
     def _plan_release(self, data: HeldOut) -> _Threshold:
         """Fix the candidates, the noise and the slacks: all of it is public."""
@@ -651,16 +640,12 @@ class PrivateConformalClassifier(PrefitClassifier):
     ledger: Any = None
 
     learnt_part = "size of the sets"
+    _outcome = staticmethod(tallies.chances_of_truth)
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "estimator": [HasMethods(["fit", "predict"])],
         "coverage": [Interval(Real, 0.5, 0.999, closed="both")],
         **_PURE_BUDGET,
     }
-
-    @property
-    def _outcome(self) -> Callable[..., NDArray[np.float64]]:
-        """The model output that is used for a record: the probability of its class."""
-        return tallies.chances_of_truth
 
     def _plan_release(self, data: HeldOut) -> _SetSize:
         """Fix the noise and the slacks: all of it is public."""
