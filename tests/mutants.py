@@ -2196,7 +2196,7 @@ MUTANTS = [
         "tests/data/test_odd_cells.py",
         (
             "_checked",
-            'column_of("sample_weight", sample_weight).numbers()',
+            'column_of("sample_weight", sample_weight, n_samples, what).numbers()',
             "np.asarray(sample_weight).astype(np.float64)",
             "test_weights_among_objects_are_read_one_by_one",
         ),
@@ -2214,6 +2214,24 @@ MUTANTS = [
     *of(
         "data/frame.py",
         "tests/data/test_odd_cells.py",
+        (
+            "column_of",
+            "len(values) != n_rows",
+            "len(values) < n_rows",
+            "test_owners_of_more_or_fewer_rows_are_refused_without_a_number",
+        ),
+        (
+            "column_of",
+            "len(values) != n_rows",
+            "len(values) > n_rows",
+            "tests/metrics/test_groups.py::test_groups_are_as_many_as_rows",
+        ),
+        (
+            "column_of",
+            "len(values) != n_rows",
+            "False",
+            "tests/estimators/test_sample_weight.py::test_weights_that_are_none_are_refused_without_a_value",
+        ),
         (
             "_from_lists",
             "call_silently(\n        lambda: list(map(_cells_of_row, rows))",
@@ -2524,12 +2542,6 @@ MUTANTS = [
         ("_checked", "weights >= 0.0", "weights >= -(2.0**-40)", "test_the_largest_weight_is_one"),
         (
             "_checked",
-            "len(weights) != n_samples",
-            "len(weights) < n_samples",
-            "test_weights_that_are_none_are_refused_without_a_value",
-        ),
-        (
-            "_checked",
             "(weights <= 1.0)",
             "(weights <= 2.0)",
             "test_weights_that_are_none_are_refused_without_a_value",
@@ -2684,8 +2696,8 @@ MUTANTS = [
         ),
         (
             "owners_of_rows",
-            "len(groups) != n_rows",
-            "len(groups) < n_rows",
+            ", hides_rows=True",
+            "",
             "test_owners_of_more_or_fewer_rows_are_refused_without_a_number",
         ),
         (
@@ -4219,7 +4231,7 @@ MUTANTS = [
     *of(
         "metrics/_held_out.py",
         "tests/metrics/test_groups.py",
-        ("group_codes", '"" if hides_rows else ', "", "test_refusals_cost_nothing"),
+        ("group_codes", "hides_rows=hides_rows", "hides_rows=False", "test_refusals_cost_nothing"),
         (
             "group_codes",
             'number.get(category_of(cell) or "", len(listed))',
@@ -4232,7 +4244,6 @@ MUTANTS = [
             "False",
             "test_refusals_cost_nothing",
         ),
-        ("group_codes", "len(by) != n_rows", "len(by) < n_rows", "test_groups_are_as_many_as_rows"),
     ),
     *of(
         "metrics/_held_out.py",

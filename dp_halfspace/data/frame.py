@@ -269,8 +269,25 @@ def read_column(column: Any) -> Stored:
     return Stored(np.asarray(column))
 
 
-def column_of(name: str, values: Any) -> Stored:
-    """Return the cells of one column of numpy, pandas or Arrow, or of any other list."""
+def column_of(
+    name: str, values: Any, n_rows: int, what: str, *, hides_rows: bool = False
+) -> Stored:
+    """Return the cells of one column of numpy, pandas or Arrow, or of any other list.
+
+    It has to hold `what` for each of the rows, whose number no error states if it is hidden.
+    """
+    refuse_foreign_arrays(name, values)
+    has_rows = hasattr(values, "__len__") and not isinstance(values, str | bytes)
+    if not has_rows or getattr(values, "ndim", 1) != 1:
+        raise ValueError(f"{name} must be one-dimensional: {what}")
+    if len(values) != n_rows:
+        found = f", got {len(values)} and {n_rows}"
+        if hides_rows:
+            found = (
+                ". The numbers are not shown, because the number of rows of a person is private: "
+                f"compare len({name}) with len(X)"
+            )
+        raise ValueError(f"{name} and X must have the same number of rows{found}")
     if not (hasattr(values, "iloc") or hasattr(values, "type")):
         values = computed(name, values)
         values = values if isinstance(values, np.ndarray) else as_cells(values)

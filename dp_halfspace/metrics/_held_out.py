@@ -129,19 +129,12 @@ def group_codes(
     Values are compared by their canonical texts. A single text in a column of a file turns all
     numbers of the column into texts, and this must not change the groups of the other records.
     """
-    refuse_foreign_arrays("by", by)
     listed = [None if is_missing(value) else category_of(value) for value in by_values]
     categories = tuple(value for value in listed if value is not None)
     if not listed or len(categories) < len(listed):
         raise ValueError("by_values must be a list of at least one value, and of none missing")
     if len(set(categories)) < len(categories):
         raise ValueError("by_values must not list a value twice; 1 and '1' are one value")
-    rule = "by must be one-dimensional: the group of each record"
-    if isinstance(by, str | bytes) or getattr(by, "ndim", 1) != 1 or not hasattr(by, "__len__"):
-        raise ValueError(rule)
-    if len(by) != n_rows:
-        found = "" if hides_rows else f", got {len(by)} and {n_rows}"
-        raise ValueError(f"by and X must have the same number of rows{found}")
     number = spellings(categories)
-    column = column_of("by", by)
+    column = column_of("by", by, n_rows, "the group of each record", hides_rows=hides_rows)
     return column.read(lambda cell: number.get(category_of(cell) or "", len(listed)), dtype=np.intp)
