@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 from dp_halfspace._pipelines import NOT_PRIVATE
@@ -35,19 +36,17 @@ def _n_fits(name: str, outer: Any, call: Mapping[str, Any]) -> int | None:
     """Return the number of fits of a call, if its parameters tell it and all have one budget."""
     from sklearn.model_selection import ParameterGrid  # noqa: PLC0415 (loads slowly)
 
-    count = None
-    try:
+    # What that library refuses, it refuses itself.
+    with suppress(Exception):
         if name == "BaggingClassifier":
-            count = int(outer.n_estimators)
-        elif name in ("cross_val_score", "cross_validate", "cross_val_predict"):
-            count = _n_splits(call["cv"])
-        elif name == "GridSearchCV":
+            return int(outer.n_estimators)
+        if name in ("cross_val_score", "cross_validate", "cross_val_predict"):
+            return _n_splits(call["cv"])
+        if name == "GridSearchCV":
             grid = ParameterGrid(outer.param_grid)
             if not any(key.endswith(("epsilon", "delta")) for point in grid for key in point):
-                count = len(grid) * _n_splits(outer.cv) + bool(outer.refit)
-    except Exception:  # noqa: BLE001 - what that library refuses, it refuses itself
-        pass
-    return count
+                return len(grid) * _n_splits(outer.cv) + bool(outer.refit)
+    return None
 
 
 def _n_splits(cv: Any) -> int:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import argparse
 import math
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -21,6 +21,15 @@ NO_MEMORY = "there is not enough memory: use a table of fewer rows or columns"
 
 class UserError(Exception):
     """An input that cannot be used; the text explains why, without any data value."""
+
+
+@contextmanager
+def refusals_as_sentences(option: str = "") -> Iterator[None]:
+    """Convert an error of the library, with its public text, into a sentence about an option."""
+    try:
+        yield
+    except ValueError as error:
+        raise UserError(option + " ".join(str(error).split())) from error
 
 
 class Stopped(Exception):
@@ -84,7 +93,6 @@ class _List(argparse.Action):
     def __call__(
         self, parser: Any, options: Any, values: Any, option_string: str | None = None
     ) -> None:
-        del parser, option_string
         # A word may contain blanks, and end with the comma that separates it from the next one.
         items = [item.strip() for word in values for item in word.strip(",").split(",")]
         try:

@@ -16,14 +16,14 @@ import numpy as np
 from dp_halfspace import PrivacyLedger, PrivateTableClassifier
 from dp_halfspace._budget import WEAK_GUARANTEE, warn_of_weak_budget
 from dp_halfspace._cli import tables
-from dp_halfspace._cli.arguments import NO_MEMORY, Stopped, UserError
+from dp_halfspace._cli.arguments import NO_MEMORY, Stopped, UserError, refusals_as_sentences
 from dp_halfspace._cli.demo import demo
 from dp_halfspace._cli.files import check_files, note, write_out, write_text, write_whole
 from dp_halfspace._cli.splits import split
 from dp_halfspace._html import align_columns, csv_cell, printable
 from dp_halfspace._sklearn_compat import single_blas_thread
 from dp_halfspace.data.schema import word_of
-from dp_halfspace.exceptions import BudgetError, CertificateError, PrivacyWarning
+from dp_halfspace.exceptions import PrivacyWarning
 from dp_halfspace.inspection import plan_accuracy
 from dp_halfspace.inspection.card import model_card, table_of_scores
 from dp_halfspace.metrics import PrivateScore, private_score
@@ -40,8 +40,7 @@ _FINDINGS = "every row has the same score|by a noisy count one class is rare"
 
 def plan(options: Any, out: TextIO, err: TextIO) -> None:
     """Simulate the expected accuracy, and print it as a table."""
-    del err
-    with _refusals_as_sentences():
+    with refusals_as_sentences():
         expected = plan_accuracy(
             options.rows,
             options.columns,
@@ -153,9 +152,8 @@ def _preview(
     lines = [("column", "type", "source")]
     for column in data.encoding.columns:
         kind = column.describe().removesuffix(f", {column.source}")
-        lines.append(
-            (column.name, kind, f"{_PRIVATE}{column.source}" if column.source else "stated")
-        )
+        source = f"{_PRIVATE}{column.source}" if column.source else "stated"
+        lines.append((column.name, kind, source))
     unstated = sum(not column.is_stated for column in data.encoding.columns)
     parts = align_columns(lines, 3)
     if unstated:
@@ -181,7 +179,7 @@ def card(options: Any, out: TextIO, err: TextIO) -> None:
     scores = [] if options.scores is None else _read_scores(options.scores)
     stated = ("purpose", "population", "limits", "contact", "groups")
     texts = {name: getattr(options, name) for name in stated}
-    with _refusals_as_sentences():
+    with refusals_as_sentences():
         text = model_card(model, title=options.model.name, ledger=ledger, scores=scores, **texts)
     write_text(options.out, text)
     write_out(out, f"Card:      {printable(options.out)}\n")
@@ -291,20 +289,11 @@ def _rows_for(model: Any, options: Any, roles: list[str]) -> tuple[Any, Any]:
 @contextmanager
 def _reading(err: TextIO) -> Iterator[None]:
     """Write some warnings as notes, and refusals as sentences; the command says other warnings."""
-    with _refusals_as_sentences(), single_blas_thread(), warnings.catch_warnings():
+    with refusals_as_sentences(), single_blas_thread(), warnings.catch_warnings():
         warnings.simplefilter("ignore", PrivacyWarning)
         warnings.filterwarnings("always", f"{_FINDINGS}|{WEAK_GUARANTEE}", PrivacyWarning)
         warnings.showwarning = lambda message, *_, **__: note(err, f"{message}.")
         yield
-
-
-@contextmanager
-def _refusals_as_sentences() -> Iterator[None]:
-    """Convert an error of the library, with its public text, into one sentence."""
-    try:
-        yield
-    except (ValueError, BudgetError, CertificateError) as error:
-        raise UserError(" ".join(str(error).split())) from error
 
 
 @contextmanager
@@ -354,11 +343,9 @@ def _open_ledger(options: Any) -> PrivacyLedger | None:
     return _opened(None if is_only_planned else path, options.purpose, **terms)
 
 
+@refusals_as_sentences("--ledger: ")
 def _opened(path: Path | None, purpose: str = "", **terms: Any) -> PrivacyLedger:
-    try:
-        return PrivacyLedger(path, **terms).annotated(purpose=purpose or None)
-    except (ValueError, BudgetError) as error:
-        raise UserError(f"--ledger: {error}") from error
+    return PrivacyLedger(path, **terms).annotated(purpose=purpose or None)
 
 
 def _charges_named(

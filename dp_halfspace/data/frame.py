@@ -108,18 +108,15 @@ def _distinct_objects(cells: Sequence[Any]) -> tuple[list[Any], NDArray[np.intp]
     found: list[Any] = []
     known: dict[Any, int] = {}
     places = np.empty(len(cells), dtype=np.intp)
-    for i, cell in enumerate(cells):
-        kind = type(cell)
-        key = (kind, cell) if kind in _PLAIN_TYPES else None
+    for i, stored in enumerate(cells):
+        kind, cell = type(stored), stored
         if (kind is float and cell != cell) or kind.__name__ in ("NAType", "NaTType"):  # noqa: PLR0124
-            key = (type(None), None)
-        place = None if key is None else known.get(key)
-        if place is None:
-            place = len(found)
-            found.append(cell if key is None else key[1])
-            if key is not None:
-                known[key] = place
-        places[i] = place
+            kind, cell = type(None), None
+        # An object of another type is equal to itself alone.
+        key = (kind, cell) if kind in _PLAIN_TYPES else (None, i)
+        places[i] = known.setdefault(key, len(found))
+        if places[i] == len(found):
+            found.append(cell)
     return found, places
 
 

@@ -10,7 +10,7 @@ import math
 import re
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, NoReturn
@@ -424,8 +424,13 @@ def check_two_dimensional(X: Any) -> Any:
 
 def _name_columns(names: Any, columns: Iterable[int]) -> str:
     labels = [repr(str(names[j])) if names is not None else str(int(j)) for j in columns]
-    more = f" and {len(labels) - 5} more" if len(labels) > 5 else ""
-    return ("column " if len(labels) == 1 else "columns ") + ", ".join(labels[:5]) + more
+    return ("column " if len(labels) == 1 else "columns ") + first_of(labels)
+
+
+def first_of(texts: Sequence[str]) -> str:
+    """List the first few of several texts, and count the others."""
+    more = f" and {len(texts) - 5} more" if len(texts) > 5 else ""
+    return ", ".join(texts[:5]) + more
 
 
 def _names_of(X: Any) -> Any:

@@ -153,7 +153,6 @@ class LostStore:
 
     def transaction(self, *, writes: bool) -> AbstractContextManager[Transaction]:
         """Refuse."""
-        del writes
         raise BudgetError(self.reason)
 
 

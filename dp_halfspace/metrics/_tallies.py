@@ -73,15 +73,13 @@ def between_places(values: NDArray[np.float64], people: People | None) -> NDArra
 def places(counts: NDArray[np.float64], n: int) -> NDArray[np.float64]:
     """Return minus the distance of each public place from the two quartiles, in records."""
     below = np.cumsum(counts)[:-1]
-    scores: NDArray[np.float64] = -np.abs(below - np.array([[0.25], [0.75]]) * n)
-    return scores
+    return np.asarray(-np.abs(below - np.array([[0.25], [0.75]]) * n))
 
 
 def cells_between(ends: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return borders of cells for scores whose quartiles were released, in any order."""
     width = np.ptp(ends) + 2.0**-8 * np.abs(ends).max() + PLACES[PLACES > 0.0].min()
-    borders: NDArray[np.float64] = ends.mean() + width * _WIDTHS
-    return borders
+    return np.asarray(ends.mean() + width * _WIDTHS)
 
 
 def chances_of_truth(
@@ -131,8 +129,7 @@ def log_losses_of(
     # Below the smallest of these, and for NaN, the loss is the largest one.
     chances = np.clip(chances, 0.5 * np.exp(-LARGEST_LOG_LOSS), 1.0)
     loss = -np.log(chances) / LARGEST_LOG_LOSS
-    whole: NDArray[np.int64] = np.rint(SCALE * np.clip(loss, 0.0, 1.0)).astype(np.int64)
-    return whole
+    return np.asarray(np.rint(SCALE * np.clip(loss, 0.0, 1.0)).astype(np.int64))
 
 
 def _answers_in_shape(model: Any, method: str, X: Any, shape: tuple[int, ...]) -> NDArray[Any]:
@@ -192,7 +189,6 @@ def count_scores(values: NDArray[Any], codes: NDArray[np.intp], cells: Cells) ->
 
 def sum_losses(values: NDArray[Any], codes: NDArray[np.intp], cells: Cells) -> FloatArray:
     """Sum the losses of all records, or of the means of all people."""
-    del codes
     people = cells.people
     if people is not None:
         values = np.add.reduceat(values, people.starts) // people.counts

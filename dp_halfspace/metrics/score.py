@@ -436,8 +436,7 @@ class _Job:
             sum_over_chunks(tallies.between_places, values, data.people), data.n
         )
         chosen = [permit.choose(each, self.place) for each in distances]
-        found: NDArray[np.float64] = tallies.PLACES[chosen]
-        return found
+        return np.asarray(tallies.PLACES[chosen])
 
 
 def _score(

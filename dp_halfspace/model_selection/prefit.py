@@ -21,7 +21,6 @@ from scipy.special import expit, lambertw, ndtri
 from sklearn.utils.validation import check_is_fitted
 
 from dp_halfspace._budget import BUDGET, warn_of_calls_around, warn_of_weak_budget
-from dp_halfspace._memory import OutOfMemory, shortages_dropped
 from dp_halfspace._params import fit_context
 from dp_halfspace._sklearn_compat import HasMethods, Interval, StrOptions
 from dp_halfspace.data.chunked_data import by_chunks
@@ -193,8 +192,6 @@ def slack_for_failure(n_candidates: int, rate: float, beta: float) -> float:
     The weight of a candidate is the exponential of the rate times its utility, and the last
     candidate always meets the target.
     """
-    if math.isinf(rate):
-        return 0.0
     return crossing.rounded_up(math.log(max(n_candidates - 1, 1) / beta) / rate)
 
 
@@ -285,11 +282,6 @@ class _Threshold:
     def public(self) -> dict[str, Any]:
         """Public facts for the record."""
         return {"target": self.target, "value": self.value, "thresholds": self.borders}
-
-    @property
-    def thresholds(self) -> NDArray[np.float64]:
-        """The candidates, preferred ones first."""
-        return crossing.candidates(self.target, self.borders)
 
     @property
     def takes(self) -> float:
@@ -482,7 +474,7 @@ class PrivateThresholdClassifier(PrefitClassifier):
         excess[-1] = data.n
         released = permit.release(crossing.crossing_utilities(excess), plan.choice)
         place = int(crossing.chosen_places(released, plan.choice)[0])
-        self.threshold_ = float(plan.thresholds[place])
+        self.threshold_ = float(crossing.candidates(plan.target, plan.borders)[place])
         self.n_positive_ = count
 
     def _warn_of_plan(self, plan: _Threshold, data: HeldOut) -> None:
@@ -717,7 +709,5 @@ class PrivateConformalClassifier(PrefitClassifier):
         """
         check_is_fitted(self)
         codes = np.zeros(n_rows(X), dtype=np.intp)
-        with shortages_dropped():
-            probabilities = tallies.probabilities_of_all(self.estimator, X, codes, self.classes_)
-            return np.asarray((probabilities >= self.threshold_) | (self.threshold_ <= 0.0))
-        raise OutOfMemory("there is not enough memory for these sets: give fewer rows at a time")
+        probabilities = tallies.probabilities_of_all(self.estimator, X, codes, self.classes_)
+        return np.asarray((probabilities >= self.threshold_) | (self.threshold_ <= 0.0))

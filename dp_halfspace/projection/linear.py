@@ -350,17 +350,11 @@ class HadamardMap:
         X = checked_features(X, self.n_features_in)
         out = np.empty((X.shape[0], self.n_components))
         size = next_power_of_two(self.n_features_in)
-        step = max(1, _TRANSFORMED_ENTRIES // size)
-        buffer, work = np.empty((step, size)), np.empty((step, size))
         with np.errstate(over="ignore", invalid="ignore"):
-            for lo in range(0, X.shape[0], step):
-                rows = X[lo : lo + step]
-                values = buffer[: rows.shape[0]]
-                signed = values[:, : self.n_features_in]
-                np.multiply(to_dense(rows), self.signs, out=signed, dtype=np.float64)
-                values[:, self.n_features_in :] = 0.0
-                image = _transform(values, work[: len(values)])
-                np.take(image, self.outputs, axis=1, out=out[lo : lo + step], mode="clip")
+            for rows, block in row_blocks(X, max(1, _TRANSFORMED_ENTRIES // size)):
+                values = np.zeros((block.shape[0], size))
+                values[:, : self.n_features_in] = to_dense(block) * self.signs
+                out[rows] = _transform(values, np.empty_like(values))[:, self.outputs]
             out /= math.sqrt(self.n_components)
         return replace_nonfinite(out)
 
