@@ -4355,8 +4355,8 @@ MUTANTS = [
         ),
         (
             "within_range",
-            "value + (end - center)",
-            "end",
+            "value + (estimate - estimate[0])",
+            "estimate",
             "test_shares_near_their_ends_are_covered_by_intervals_that_are_not_empty",
         ),
         (

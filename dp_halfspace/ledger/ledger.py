@@ -39,9 +39,8 @@ Plan: TypeAlias = Callable[[float], PrivacyRecord]
 
 @dataclass(slots=True)
 class _Reading:
-    """A store and the entries read from it; shared by handles that state different purposes."""
+    """What was read of a store; shared by handles that state different purposes."""
 
-    store: Store
     balance: Balance
 
 
@@ -139,13 +138,9 @@ class PrivacyLedger:
 
     def _bind(self, store: Store, about: Mapping[str, str] | None = None) -> None:
         """Start reading a store from its beginning."""
-        self._reading = _Reading(store, Balance(store.first_digest))
+        self._store, self._reading = store, _Reading(Balance(store.first_digest))
         self._about = dict(about or {})
         self._plan: Plan | None = None
-
-    @property
-    def _store(self) -> Store:
-        return self._reading.store
 
     def annotated(self, *, purpose: str | None) -> PrivacyLedger:
         """Return a handle on the same account whose entries state a purpose.
@@ -208,7 +203,7 @@ class PrivacyLedger:
         other = PrivacyLedger.__new__(type(self))
         stated = {**self._about, **about}
         other._about = {name: text for name, text in stated.items() if text is not None}
-        other._reading, other._plan = self._reading, self._plan
+        other._store, other._reading, other._plan = self._store, self._reading, self._plan
         return other
 
     @property

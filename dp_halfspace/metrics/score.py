@@ -462,9 +462,9 @@ def _score(
     return PrivateScore(name, value, (low, high), record, classes, None, groups, released.counts)
 
 
-def _plain(estimate: intervals.Estimate) -> intervals.Estimate:
+def _plain(estimate: intervals.Estimate) -> tuple[Any, Any, Any]:
     """Return single numbers as floats."""
-    value, low, high = (part if np.ndim(part) else float(part) for part in estimate)
+    value, low, high = estimate.tolist() if estimate.ndim == 1 else estimate
     return value, low, high
 
 

@@ -472,8 +472,7 @@ class PrivateThresholdClassifier(PrefitClassifier):
         excess -= plan.slack_for(count, data.n)
         # The last candidate meets every target: no record, or every record, is positive.
         excess[-1] = data.n
-        released = permit.release(crossing.crossing_utilities(excess), plan.choice)
-        place = int(crossing.chosen_places(released, plan.choice)[0])
+        place = permit.choose(crossing.crossing_utilities(excess), plan.choice)
         self.threshold_ = float(crossing.candidates(plan.target, plan.borders)[place])
         self.n_positive_ = count
 
@@ -676,7 +675,7 @@ class PrivateConformalClassifier(PrefitClassifier):
         excess[-1] = 2.0 * (data.n + 1.0 + plan.few + plan.lacking)
         steps = np.arange(len(excess) - 1.0, -1.0, -1.0)
         utilities = crossing.crossing_utilities(excess) - plan.step * steps
-        (place,) = crossing.chosen_places(permit.release(utilities, plan.choice), plan.choice)
+        place = permit.choose(utilities, plan.choice)
         self.threshold_ = float(np.append(borders[::-1], 0.0)[place])
 
     def _warn_of_plan(self, plan: _SetSize, data: HeldOut) -> None:
