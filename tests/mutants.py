@@ -201,14 +201,14 @@ MUTANTS = [
         "tests/cli/test_booking.py",
         (
             "_failures_end_with",
-            'type(error)(f"{error}{text()}") from error',
+            'UserError(f"{error}{text()}") from error',
             "",
             "test_a_full_disk_after_the_charge",
         ),
         (
             "_failures_end_with",
-            'Stopped(f"interrupted{text()}")',
-            'Stopped("interrupted")',
+            "f\"{str(stop) or 'interrupted'}{text()}\"",
+            '"interrupted"',
             "test_an_interrupt_after_the_charge",
         ),
         (
@@ -4972,7 +4972,7 @@ MUTANTS = [
         ),
         (
             "_Threshold.slack_for",
-            "(count or 0.0) + noise",
+            "(count or 0.0) + noise_deviation(self.count)",
             "(count or 0.0)",
             "test_a_target_is_raised_by_the_deviations_of_the_proof",
         ),

@@ -32,10 +32,6 @@ def refusals_as_sentences(option: str = "") -> Iterator[None]:
         raise UserError(option + " ".join(str(error).split())) from error
 
 
-class Stopped(Exception):
-    """An interrupt by the user; the text names the results that remain."""
-
-
 class _Parser(argparse.ArgumentParser):
     """A parser with one-sentence errors and without the usage text."""
 

@@ -16,7 +16,7 @@ import numpy as np
 from dp_halfspace import PrivacyLedger, PrivateTableClassifier
 from dp_halfspace._budget import WEAK_GUARANTEE, warn_of_weak_budget
 from dp_halfspace._cli import tables
-from dp_halfspace._cli.arguments import NO_MEMORY, Stopped, UserError, refusals_as_sentences
+from dp_halfspace._cli.arguments import NO_MEMORY, UserError, refusals_as_sentences
 from dp_halfspace._cli.demo import demo
 from dp_halfspace._cli.files import check_files, note, write_out, write_text, write_whole
 from dp_halfspace._cli.splits import split
@@ -68,11 +68,10 @@ def schema(options: Any, out: TextIO, err: TextIO) -> None:
     table = tables.read_table(options, roles)
     table = replace(table, frame=table.frame.drop(columns=roles))
     found = tables.guesses(table, {})
-    rules = {
-        name: {"kind": word_of(kind)} for name, kind in tables.declared_columns(table, {}).items()
-    }
-    rules |= {name: guess.rule for name, guess in found.items()}
-    entries = {name: rule if len(rule) > 1 else rule["kind"] for name, rule in rules.items()}
+    columns = tables.declared_columns(table, {})
+    entries: dict[str, Any] = {name: word_of(column) for name, column in columns.items()}
+    for name, guess in found.items():
+        entries[name] = guess.rule if len(guess.rule) > 1 else guess.rule["kind"]
     # A template states no label.
     target = {"target": "state the PUBLIC labels here"} if options.target else {}
     text = json.dumps({**target, "columns": entries}, indent=1, ensure_ascii=False) + "\n"
@@ -225,8 +224,7 @@ def evaluate(options: Any, out: TextIO, err: TextIO) -> None:
             "the model protects persons, and this evaluation protects single rows: name the "
             "column of persons by --groups if persons have several rows.",
         )
-    roles = tables.roles_of(options)
-    table, rows = _rows_for(model, options, roles)
+    table, rows = _rows_for(model, options, tables.roles_of(options))
     labels = tables.labels_of(table, options.target, model.classes_.tolist())
     groups = None if options.groups is None else tables.labels_of(table, options.groups)
     ledger = _open_ledger(options)
@@ -301,14 +299,14 @@ def _failures_end_with(text: Callable[[], str]) -> Iterator[None]:
     """Add to the message of a failure what remains nevertheless."""
     try:
         yield
-    except (UserError, Stopped) as error:
-        raise type(error)(f"{error}{text()}") from error
+    except UserError as error:
+        raise UserError(f"{error}{text()}") from error
     except MemoryError as error:
         raise UserError(f"{NO_MEMORY}{text()}") from error
-    except KeyboardInterrupt:
+    except KeyboardInterrupt as stop:
         if not text():
             raise
-        raise Stopped(f"interrupted{text()}") from None
+        raise KeyboardInterrupt(f"{str(stop) or 'interrupted'}{text()}") from None
 
 
 def _unit_of(groups: str | None) -> str:

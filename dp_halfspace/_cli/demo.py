@@ -47,8 +47,7 @@ def demo(options: Any, out: TextIO, err: TextIO) -> None:
     """Fit all models at several budgets, and print a table of accuracies."""
     budgets = sorted(set(options.epsilons))
     X, y = load_breast_cancer(return_X_y=True)
-    n_test = len(train_test_split(y)[1])
-    n_train = len(y) - n_test
+    n_train, n_test = map(len, train_test_split(y))
     version = dp_halfspace.__version__
     title = _TITLE.format(version, n_train, n_test, X.shape[1], n_train**-2.0)
     scores = score_all(X, y, budgets, options.repeats, err)
@@ -58,12 +57,11 @@ def demo(options: Any, out: TextIO, err: TextIO) -> None:
 
 def score_all(X: Any, y: Any, budgets: list[float], n_repeats: int, err: TextIO) -> Scores:
     """Fit and score all models on every split."""
-    linear = make_pipeline(StandardScaler(), LinearSVC(random_state=0))
     # The level to exceed first, the level without privacy last.
     models = {
         _MAJORITY: DummyClassifier(strategy="most_frequent"),
         **{name: getattr(dp_halfspace, name)(classes=[0, 1]) for name in SHOWN},
-        _REFERENCE: linear,
+        _REFERENCE: make_pipeline(StandardScaler(), LinearSVC(random_state=0)),
     }
     scores = {name: np.zeros((len(budgets), n_repeats)) for name in models}
     # The table is public, and small budgets are used on purpose.

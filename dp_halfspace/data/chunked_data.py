@@ -21,7 +21,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from dp_halfspace._memory import OutOfMemory, shortages_dropped
 from dp_halfspace.data.chunks import Chunks, DaskChunks, dask, is_own, unwrap_result
-from dp_halfspace.data.encoding import CodedRows
+from dp_halfspace.data.encoding import CodedRows, numbers_of
 from dp_halfspace.data.validation import (
     LABEL_SET,
     TrainingData,
@@ -130,7 +130,7 @@ def _labels_beside(rows: Chunks, y: Any) -> Chunks:
     if isinstance(y, Chunks):
         labels = y
     elif is_chunked(y):
-        if hasattr(y, "rechunk") and not np.isnan(y.shape[0]) and y.shape[0] == rows.shape[0]:
+        if hasattr(y, "rechunk") and y.shape[0] == rows.shape[0]:
             y = y.rechunk({0: rows.counts})
         labels = DaskChunks(tuple(np.ravel(y.to_delayed())))
     else:
@@ -138,8 +138,7 @@ def _labels_beside(rows: Chunks, y: Any) -> Chunks:
         column, ends = np.asarray(y), np.cumsum(rows.counts)
         if column.ndim == 0 or len(column) != ends[-1]:
             raise ValueError(_SAME_CHUNKS)
-        values = tuple(np.split(column, ends[:-1]))
-        labels = type(rows).of(values)
+        labels = type(rows).of(np.split(column, ends[:-1]))
     if len(labels.parts) != len(rows.parts) or type(labels) is not type(rows):
         raise ValueError(_SAME_CHUNKS)
     return labels
@@ -165,7 +164,7 @@ def _inspect_chunk(
         rows = _to_floats(chunk, dtype)
         if len(rows.shape) != 2 or rows.shape[1] != n_columns:
             return None
-        numbers = rows.numbers if isinstance(rows, CodedRows) else rows
+        numbers = numbers_of(rows)
         bad = np.isinf(numbers) if allow_missing else ~np.isfinite(numbers)
         return len(rows), _checksum(rows), np.flatnonzero(bad.any(axis=0)).tolist()
     except (TypeError, ValueError, OverflowError, AttributeError):

@@ -140,7 +140,7 @@ def read_numbers(cells: Stored, column: Column) -> FloatArray:
     if column.kind == "number":
         return cells.numbers(column.decimal, column.unit)
     if column.date_format is None:
-        if cells.is_dates:
+        if cells.array.dtype.kind == "M":
             return cells.numbers()
         days = cells.read(lambda cell: date_of(canonical(cell, column.decimal)))
     else:

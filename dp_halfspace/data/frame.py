@@ -57,11 +57,6 @@ class Stored:
     missing: NDArray[np.bool_] | None = None
     codes: NDArray[np.intp] | None = None
 
-    @property
-    def is_dates(self) -> bool:
-        """Whether all cells are stored as dates."""
-        return self.codes is None and self.array.dtype.kind == "M"
-
     def distinct(self) -> tuple[list[Any], NDArray[np.intp]]:
         """Return distinct cells, and the position of the cell of every row among them."""
         if self.codes is not None:
@@ -70,7 +65,6 @@ class Stored:
             return _distinct_objects(self.array.tolist())
         values, places = np.unique(self.array, return_inverse=True)
         cells = list(values) if values.dtype.kind in "mM" else values.tolist()
-        places = places.astype(np.intp)
         if self.missing is not None:
             places[self.missing] = len(cells)
         return [*cells, None], places
@@ -82,7 +76,7 @@ class Stored:
 
     def numbers(self, decimal: str | None = None, unit: str = "") -> FloatArray:
         """Return the numbers of all cells, dates in days, and NaN for other and missing cells."""
-        kind = "O" if self.codes is not None else self.array.dtype.kind
+        kind = self.array.dtype.kind
         # Objects that all are floats have the values that they would have one by one.
         if kind == "O" and self.codes is None and _FLOATS.issuperset(map(type, self.array)):
             kind = "f"

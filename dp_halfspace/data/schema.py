@@ -246,17 +246,15 @@ def _column(name: str, kind: str, **facts: Any) -> Column:
 
 def _read_rule(name: str, rule: Any) -> Column:
     refusal = f"schema of the column {name!r} {_RULES_OF_COLUMNS}"
-    if isinstance(rule, Mapping):
-        return _read_facts(name, dict(rule), refusal)
     if isinstance(rule, str):
         if rule not in _WORDS:
             raise ValueError(f"{refusal}; got {rule!r}")
-        return _column(name, rule)
-    values = _to_list(rule, refusal)
-    numbers = [v for v in values if isinstance(v, int | float) and not isinstance(v, bool)]
-    if len(values) == len(numbers) == 2:
-        return _range_column(name, "number", values, None, refusal)
-    return _category_column(name, values, refusal)
+        rule = {"kind": rule}
+    elif not isinstance(rule, Mapping):
+        values = _to_list(rule, refusal)
+        numbers = [v for v in values if isinstance(v, int | float) and not isinstance(v, bool)]
+        rule = {"range" if len(values) == len(numbers) == 2 else "categories": values}
+    return _read_facts(name, dict(rule), refusal)
 
 
 def _is_size(value: Any) -> bool:

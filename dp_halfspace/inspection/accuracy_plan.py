@@ -131,8 +131,7 @@ def outlook(n_samples: int, n_features: int, epsilon: float = 1.0) -> Outlook:
     >>> here.is_poor, here.n_samples_wanted > 1000
     (True, True)
     """
-    if not 0.0 < epsilon <= EPSILON_RANGE[1]:
-        raise ValueError(f"epsilon must be positive and finite, got {epsilon!r}")
+    require("positive and finite", epsilon=epsilon)
     sizes = checked_size("n_samples", n_samples), checked_size("n_features", n_features)
     return Outlook(*sizes, float(epsilon))
 

@@ -60,8 +60,7 @@ def to_onnx(model: Any) -> Any:
         if (row_clip := getattr(scaler, "row_clip", None)) is not None:
             given = graph.shortened(given, row_clip)
     if not parts.scalers and parts.model.fill_value_ is not None:
-        missing = graph.apply("IsNaN", given)
-        given = graph.apply("Where", missing, parts.model.fill_value_, given)
+        given = graph.apply("Where", graph.apply("IsNaN", given), parts.model.fill_value_, given)
     norm, feature_map = float(parts.model.data_norm_), getattr(parts.model, "feature_map_", None)
     if feature_map is None and math.isfinite(norm):
         given = graph.clipped(given, norm)

@@ -128,8 +128,7 @@ class PrivacyLedger:
             epsilon=epsilon, delta=delta, dataset=dataset, adjacency=adjacency, adaptive=adaptive
         )
         self._bind(open_store(path, asked))
-        stored = self._store.terms
-        differing = [name for name, value in asked.items() if stored[name] != value]
+        differing = [name for name, value in asked.items() if self._store.terms[name] != value]
         if differing:
             raise ValueError(
                 f"{self.handle} was made with other terms: {', '.join(differing)}; "
@@ -367,8 +366,7 @@ class PrivacyLedger:
         >>> _ = model.set_params(epsilon=left).fit(X, y)
         """
         plan: Plan = release._plans(*data, **options) if hasattr(release, "_plans") else release
-        accepts = partial(self._accepts, self._current(), plan)
-        return largest_epsilon(accepts, self.epsilon)
+        return largest_epsilon(partial(self._accepts, self._current(), plan), self.epsilon)
 
     def entries(self) -> list[LedgerEntry]:
         """Everything charged so far, in order; a changed or missing entry raises ValueError."""
@@ -401,8 +399,7 @@ class PrivacyLedger:
 
     def __getstate__(self) -> dict[str, Any]:
         """Store the handle and what it states, for pickle and skops."""
-        account = self._store.first_digest
-        return {"handle": self.handle, "account": account, "about": self._about}
+        return {"handle": self.handle, "account": self._store.first_digest, "about": self._about}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         """Find the account again; a model whose ledger is lost still predicts."""

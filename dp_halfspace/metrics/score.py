@@ -482,8 +482,7 @@ def _groups_of(
         if METRICS[name].in_group is None:
             known = ", ".join(k for k, metric in METRICS.items() if metric.in_group is not None)
             raise ValueError(f"metric={name!r} cannot be released by group: choose among {known}")
-    hidden = data.people is not None
-    codes = group_codes(by, by_values, len(data.codes), hides_rows=hidden)
+    codes = group_codes(by, by_values, len(data.codes), hides_rows=data.people is not None)
     return codes if data.order is None else codes[data.order]
 
 

@@ -33,7 +33,7 @@ from dp_halfspace.model_selection import _crossing as crossing
 from dp_halfspace.model_selection._wrapping import WrappingClassifier
 from dp_halfspace.privacy.budget import Budget
 from dp_halfspace.privacy.events import Event
-from dp_halfspace.privacy.mechanisms import ExponentialChoice, NoNoise, Permit
+from dp_halfspace.privacy.mechanisms import ExponentialChoice, NoNoise, Permit, noise_deviation
 from dp_halfspace.privacy.noise import DiscreteLaplaceNoise
 from dp_halfspace.privacy.record import PrivacyRecord
 
@@ -302,8 +302,7 @@ class _Threshold:
         # There are at most n negatives.
         counted = float(n)
         if self.count is not None:
-            noise = self.count.deviation if isinstance(self.count, DiscreteLaplaceNoise) else 0.0
-            counted = min(max((count or 0.0) + noise, 1.0), counted)
+            counted = min(max((count or 0.0) + noise_deviation(self.count), 1.0), counted)
         spread = crossing.most_and_variance(self.target, self.value)[1] * counted
         usual = math.sqrt(spread + self.variance)
         return max(self.slack, crossing.rounded_up(self.deviations * usual))
@@ -463,8 +462,7 @@ class PrivateThresholdClassifier(PrefitClassifier):
         cells = tallies.Cells(2, plan.borders, data.people, largest=crossing.COUNT_GRID)
         table = sum_over_chunks(tallies.count_scores, values, data.codes, cells)
         # From the highest score down; first no record, last all records.
-        above = np.column_stack([np.zeros(2), np.cumsum(table[:, ::-1], axis=1)])
-        negative, positive = above
+        negative, positive = np.column_stack([np.zeros(2), np.cumsum(table[:, ::-1], axis=1)])
         count = None
         if plan.count is not None:
             count = float(permit.release(np.floor(positive[-1:]), plan.count)[0])

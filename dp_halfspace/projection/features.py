@@ -111,7 +111,7 @@ class FourierMap:
 
 
 def draw_fourier(
-    n_features: int, length_scales: NDArray[np.float64], rng: np.random.Generator
+    n_features: int, length_scales: FloatArray, rng: np.random.Generator
 ) -> FourierMap:
     r"""Draw random Fourier features of the Gaussian kernel, :math:`\exp(-\|\Delta\|^2/2\ell^2)`.
 
