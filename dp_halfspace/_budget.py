@@ -12,10 +12,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from sklearn.base import BaseEstimator
 
-from dp_halfspace._outer_calls import OF_PAIRS
 from dp_halfspace._params import EPSILON_RANGE, fit_context, storable
 from dp_halfspace._pipelines import findings_of_pipeline
-from dp_halfspace._repeated_fits import warn_of_repeated_fits
+from dp_halfspace._repeated_fits import OF_PAIRS, warn_of_repeated_fits
 from dp_halfspace._rounding import TINY
 from dp_halfspace._sklearn_compat import HasMethods, Interval, Options, StrOptions, calls_of_sklearn
 from dp_halfspace.exceptions import warn_caller
@@ -197,8 +196,6 @@ def warn_of_calls_around(record: PrivacyRecord) -> None:
     running calls of scikit-learn and their parameters.
     """
     calls = calls_of_sklearn()
-    if not calls:
-        return
     n_classes = len(dict(record.public).get("classes", ()))
     # A worker runs only the function of their module that fits one pair.
     if n_classes > 2 and any(place.startswith("sklearn.multiclass.") for place, _ in calls):

@@ -190,7 +190,7 @@ MUTANTS = [
             "test_the_ends_of_ranges_are_read",
         ),
         (
-            "_List.__call__",
+            "_items",
             'word.strip(",").split',
             "word.split",
             "test_lists_are_separated_by_commas_or_blanks",
@@ -2004,6 +2004,12 @@ MUTANTS = [
     *of(
         "data/chunked_data.py",
         "tests/test_chunks.py",
+        (
+            "of_rows",
+            "if n_rows(rows) else nothing",
+            "",
+            "test_scores_thresholds_and_sets_take_chunks_without_rows",
+        ),
         (
             "check_chunks",
             "warn_caller(LABEL_SET)",
@@ -4259,12 +4265,6 @@ MUTANTS = [
             "model",
             "test_nothing_that_could_release_travels",
         ),
-        (
-            "_by_rows",
-            "nothing is not None and not len(labels[0])",
-            "False",
-            "test_scores_thresholds_and_sets_take_chunks_without_rows",
-        ),
     ),
     *of(
         "metrics/_held_out.py",
@@ -4808,7 +4808,7 @@ MUTANTS = [
         ),
     ),
     *of(
-        "_outer_calls.py",
+        "_repeated_fits.py",
         "tests/test_repeated_fits.py",
         (
             "callers",

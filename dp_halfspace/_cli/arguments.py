@@ -6,6 +6,7 @@ import argparse
 import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -83,18 +84,17 @@ class _List(argparse.Action):
     """A list, whose items are separated by commas, by blanks or by both."""
 
     def __init__(self, *, read: Callable[[str], Any] = str, **more: Any) -> None:
-        super().__init__(nargs="+", **more)
-        self._read = read
+        super().__init__(nargs="+", type=partial(_items, read), **more)
 
     def __call__(
         self, parser: Any, options: Any, values: Any, option_string: str | None = None
     ) -> None:
-        # A word may contain blanks, and end with the comma that separates it from the next one.
-        items = [item.strip() for word in values for item in word.strip(",").split(",")]
-        try:
-            setattr(options, self.dest, [self._read(item) for item in items])
-        except argparse.ArgumentTypeError as error:
-            raise argparse.ArgumentError(self, str(error)) from error
+        setattr(options, self.dest, [item for word in values for item in word])
+
+
+def _items(read: Callable[[str], Any], word: str) -> list[Any]:
+    """Return the items of a word, which may contain blanks and end with a comma."""
+    return [read(item.strip()) for item in word.strip(",").split(",")]
 
 
 def parse_options(argv: Sequence[str], prog: str = _MODULE) -> argparse.Namespace:

@@ -284,16 +284,13 @@ def labels_of(table: Table, name: str, classes: Sequence[Any] = ()) -> NDArray[A
     A label that is a class in another spelling, such as FALSE and False, is that class.
     """
     values, places = read_column(table.frame[name]).distinct()
-    # Places of missing cells may be -1, that of the last value.
-    places = places % len(values)
     texts = [_label(value) for value in values]
     empty = np.isin(places, [k for k, text in enumerate(texts) if text is None])
     if empty.any():
         row = f"row {empty.argmax() + 1} below the header of {table.path}"
         raise UserError(f"column {name!r} is empty in {row}; remove such rows")
-    spelt: dict[Any, Any] = {}
-    for spelling in (category_of, str):
-        spelt |= {spelling(label): label for label in classes}
+    spelt: dict[Any, Any] = {category_of(label): label for label in classes}
+    spelt |= {str(label): label for label in classes}
     if spelt:
         texts = [spelt.get(text, spelt.get(category_of(text), text)) for text in texts]
         if not isinstance(classes[0], str) and any(isinstance(text, str) for text in texts):

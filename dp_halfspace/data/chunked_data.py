@@ -272,7 +272,7 @@ def mapped_by_chunks(method: Callable[..., Any], estimator: Any, X: Any) -> Any:
     twin, given = without_ledger_and_seed(estimator), as_chunks(X)
     # The result for the sample has the columns of all results, and wrong names raise here.
     like = np.asarray(method(twin, given.sample))
-    images = given.each(_map_chunk, method, twin, like[:0])
+    images = given.each(of_rows, method, twin, like[:0])
     if not isinstance(given, DaskChunks):
         return np.concatenate(list(images.values()))
     # A frame has none, but may have a column of this name.
@@ -286,8 +286,6 @@ def mapped_by_chunks(method: Callable[..., Any], estimator: Any, X: Any) -> Any:
     return dask().array.concatenate(blocks)
 
 
-def _map_chunk(
-    chunk: Any, method: Callable[..., Any], twin: Any, nothing: NDArray[Any]
-) -> NDArray[Any]:
-    """Map the rows of a chunk, which may be empty."""
-    return np.asarray(method(twin, chunk)) if n_rows(chunk) else nothing
+def of_rows(rows: Any, method: Callable[..., Any], model: Any, nothing: Any, *labels: Any) -> Any:
+    """Return what a method of a model says of rows; models refuse a chunk without rows."""
+    return np.asarray(method(model, rows, *labels)) if n_rows(rows) else nothing

@@ -60,7 +60,8 @@ class Stored:
     def distinct(self) -> tuple[list[Any], NDArray[np.intp]]:
         """Return distinct cells, and the position of the cell of every row among them."""
         if self.codes is not None:
-            return [*self.array.tolist(), None], self.codes
+            cells = [*self.array.tolist(), None]
+            return cells, self.codes % len(cells)
         if self.array.dtype.kind not in "biufmM":
             return _distinct_objects(self.array.tolist())
         values, places = np.unique(self.array, return_inverse=True)

@@ -239,8 +239,6 @@ def _column(name: str, kind: str, **facts: Any) -> Column:
     """Return a column of a kind; a boolean column has two categories."""
     if kind == "boolean":
         return Column(name, "categories", categories=BOOLEAN, **facts)
-    if kind == "words":
-        return Column(name, kind, n_columns=_N_WORD_COLUMNS, **facts)
     return Column(name, kind, **facts)
 
 
@@ -329,7 +327,7 @@ def _read_facts(name: str, facts: dict[str, Any], refusal: str) -> Column:
         date_format=facts.get("format"),
         unit=facts.get("unit", "").strip(),
         source="" if facts.get("stated", True) else "as found in the file",
-        n_columns=facts.get("columns", column.n_columns),
+        n_columns=facts.get("columns", _N_WORD_COLUMNS if kind == "words" else 0),
         indicates_missing=facts.get("missing") != "ignore",
     )
 

@@ -123,8 +123,7 @@ def check_lengths(X: Any, y: NDArray[Any], *, hides_rows: bool) -> None:
 
 
 def _check_labels(y: ArrayLike) -> NDArray[Any]:
-    refuse_foreign_arrays("y", y)
-    y = y if isinstance(y, np.ndarray) else computed("y", y)
+    y = computed("y", y)
     array = array_or_none(y)
     if array is None or array.ndim not in (1, 2) or (array.ndim == 2 and array.shape[1] != 1):
         # The message of a library would show the shape, in which the number of rows may be private.
@@ -209,7 +208,11 @@ def is_foreign_array(values: Any) -> bool:
 
 
 def computed(name: str, values: Any) -> Any:
-    """Return the array of an object of another library, which may compute it only now."""
+    """Return the array of an object of another library, which may compute it only now.
+
+    Chunks and masked arrays are refused.
+    """
+    refuse_foreign_arrays(name, values)
     if not is_foreign_array(values):
         return values
     return call_silently(lambda: np.asarray(values), UNREADABLE.format(name))
@@ -267,7 +270,6 @@ def check_features(
 
     No error states the number of rows if it is hidden.
     """
-    refuse_foreign_arrays("X", X)
     X = computed("X", X)
     if is_arrow_table(X):
         texts = list(map(with_readable_texts, X.columns))

@@ -16,7 +16,7 @@ from scipy import sparse
 
 from dp_halfspace._sklearn_compat import rows_of
 from dp_halfspace.data.cells import category_of, spellings
-from dp_halfspace.data.chunked_data import labelled_chunks, without_ledger_and_seed
+from dp_halfspace.data.chunked_data import labelled_chunks, of_rows, without_ledger_and_seed
 from dp_halfspace.data.chunks import Chunks, apply_to_chunks, kept
 from dp_halfspace.data.frame import column_of
 from dp_halfspace.data.owners import sort_by_person
@@ -79,21 +79,13 @@ class HeldOut:
             nothing = outcome(model, self.X.sample, codes, self.classes)[:0]
         if self.people is None:
             about = (outcome, model, nothing, self.codes, self.classes)
-            return kept(apply_to_chunks(_by_rows, self.X, *about))
+            return kept(apply_to_chunks(of_rows, self.X, *about))
 
         def of(index: NDArray[np.intp]) -> NDArray[Any]:
             rows = rows_of(self.X, self.order[index])
             return np.asarray(outcome(model, rows, self.codes[index], self.classes))
 
         return self.people.row_by_row(of)
-
-
-def _by_rows(X: Any, outcome: Callable[..., Any], model: Any, nothing: Any, *labels: Any) -> Any:
-    """Call a function of a model with the rows as the first argument, as for chunks.
-
-    A chunk without rows has `nothing` as its result, because models refuse it.
-    """
-    return nothing if nothing is not None and not len(labels[0]) else outcome(model, X, *labels)
 
 
 def known_classes(model: Any) -> NDArray[Any]:

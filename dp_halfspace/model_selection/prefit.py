@@ -173,9 +173,6 @@ class PrefitClassifier(WrappingClassifier, ABC):
     def _release(self, plan: Any, data: HeldOut, values: Any, permit: Permit) -> None:
         """Count, release and set the fitted attributes."""
 
-    def __sklearn_is_fitted__(self) -> bool:
-        return "privacy_" in self.__dict__
-
 
 # Natural logarithm of the ratio of the weights of a candidate and of the one before it.
 _UTILITY_STEP = 0.1
@@ -215,7 +212,7 @@ class MeanSlack:
     @property
     def step(self) -> float:
         """Loss of utility of a candidate relative to the next one: a weight of about .9."""
-        return 0.0 if math.isinf(self.rate) else crossing.rounded_up(_UTILITY_STEP / self.rate)
+        return crossing.rounded_up(_UTILITY_STEP / self.rate)
 
     @property
     def odds(self) -> float:
