@@ -196,6 +196,8 @@ def warn_of_calls_around(record: PrivacyRecord) -> None:
     running calls of scikit-learn and their parameters.
     """
     calls = calls_of_sklearn()
+    if not calls:
+        return
     n_classes = len(dict(record.public).get("classes", ()))
     # A worker runs only the function of their module that fits one pair.
     if n_classes > 2 and any(place.startswith("sklearn.multiclass.") for place, _ in calls):

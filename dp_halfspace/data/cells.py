@@ -236,8 +236,7 @@ def _read_text(text: str, decimal: str | None) -> Cell:
     number = _parse_number(text, decimal)
     if number is not None:
         return number
-    moment = _parse_moment(text)
-    return _plain_text(text) if moment is None else moment
+    return _parse_moment(text) or _plain_text(text)
 
 
 def _parse_number(text: str, decimal: str | None) -> int | float | None:
