@@ -12,10 +12,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from sklearn.base import BaseEstimator
 
-from dp_halfspace._outer_calls import OF_PAIRS
 from dp_halfspace._params import EPSILON_RANGE, fit_context, storable
 from dp_halfspace._pipelines import findings_of_pipeline
-from dp_halfspace._repeated_fits import warn_of_repeated_fits
+from dp_halfspace._repeated_fits import OF_PAIRS, warn_of_repeated_fits
 from dp_halfspace._rounding import TINY
 from dp_halfspace._sklearn_compat import HasMethods, Interval, Options, StrOptions, calls_of_sklearn
 from dp_halfspace.exceptions import warn_caller
@@ -43,18 +42,13 @@ BUDGET: dict[str, list[Any]] = {
 }
 
 
-def _ledgers() -> Any:
-    """Return the module of the ledgers, which a fit without one does not load."""
-    from dp_halfspace.ledger import ledger  # noqa: PLC0415 - see above
-
-    return ledger
-
-
 def _is_private_ledger(ledger: Any) -> bool:
     """Return whether a ledger is a `PrivacyLedger`, loading its module only if it may be one."""
     if ledger is None or isinstance(ledger, str | os.PathLike):
         return False
-    return isinstance(ledger, _ledgers().PrivacyLedger)
+    from dp_halfspace.ledger import PrivacyLedger  # noqa: PLC0415 - see above
+
+    return isinstance(ledger, PrivacyLedger)
 
 
 def opened_ledger(ledger: Any, estimator: str, plan: Callable[[float], PrivacyRecord]) -> Any:
@@ -66,7 +60,9 @@ def opened_ledger(ledger: Any, estimator: str, plan: Callable[[float], PrivacyRe
     """
     if ledger is None:
         return None
-    opened = _ledgers().open_ledger(ledger)
+    from dp_halfspace.ledger.ledger import open_ledger  # noqa: PLC0415 - see above
+
+    opened = open_ledger(ledger)
     if not _is_private_ledger(opened):
         _refuse_copied_accounts(type(opened))
     # A ledger of the user may have nothing but the method `charge`.

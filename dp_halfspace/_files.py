@@ -36,7 +36,9 @@ def write_whole(path: Path, write: Callable[[Path], Any]) -> None:
     os.close(os.open(new, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
     try:
         write(new)
-        _flush(new)
+        # On some disks a lack of space is noticed only when the file is flushed.
+        with new.open("rb+") as file:
+            os.fsync(file.fileno())
         new.chmod(_permissions(target))
         new.replace(target)
     finally:
@@ -46,12 +48,6 @@ def write_whole(path: Path, write: Callable[[Path], Any]) -> None:
 def write_text_whole(path: Path, text: str) -> None:
     """Write a text completely or not at all, in the same encoding on every system."""
     write_whole(path, lambda new: new.write_text(text, encoding="utf-8"))
-
-
-def _flush(path: Path) -> None:
-    """Wait until a file is on the disk, where a lack of space may be noticed late."""
-    with path.open("rb+") as file:
-        os.fsync(file.fileno())
 
 
 def _permissions(path: Path) -> int:

@@ -59,10 +59,7 @@ def table(*rows: tuple[Any, ...]) -> str:
 
 def printable(value: object) -> str:
     """Return text for one line of a terminal: characters that do not print become escapes."""
-    text = str(value)
-    if text.isprintable():
-        return text
-    return "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
+    return "".join(c if c.isprintable() else repr(c)[1:-1] for c in str(value))
 
 
 def plain_label(value: object) -> str:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import cache, wraps
 from importlib.util import find_spec
+from traceback import walk_stack
 from typing import Any, TypeVar
 
 from sklearn.frozen import FrozenEstimator
@@ -82,8 +83,7 @@ class FitTasks:
     def end(self) -> None:
         """Say that the fit has ended, with the released model."""
         if self._root is not None:
-            done = {"estimator": self._estimator, "reconstruction_attributes": {}}
-            self._root.call_on_fit_task_end(**done)
+            self._root.call_on_fit_task_end(estimator=self._estimator, reconstruction_attributes={})
 
 
 def without_callbacks(estimator: Any) -> None:
@@ -106,13 +106,11 @@ def calls_of_sklearn() -> list[tuple[str, Mapping[str, Any]]]:
     A fit cannot tell from its rows how they were computed, but the calls around it show this. A
     process that received a fit from another process has no such calls.
     """
-    found = []
-    frame = sys._getframe(1)
-    while frame is not None:
+    found: list[tuple[str, Mapping[str, Any]]] = []
+    for frame, _ in walk_stack(sys._getframe(1)):
         module = frame.f_globals.get("__name__", "")
         if module.partition(".")[0] in ("sklearn", "imblearn"):
             found.append((f"{module}.{frame.f_code.co_name}", frame.f_locals))
-        frame = frame.f_back  # type: ignore[assignment]
     return found[::-1]
 
 

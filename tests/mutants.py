@@ -190,7 +190,7 @@ MUTANTS = [
             "test_the_ends_of_ranges_are_read",
         ),
         (
-            "_List.__call__",
+            "_items",
             'word.strip(",").split',
             "word.split",
             "test_lists_are_separated_by_commas_or_blanks",
@@ -201,14 +201,14 @@ MUTANTS = [
         "tests/cli/test_booking.py",
         (
             "_failures_end_with",
-            'type(error)(f"{error}{text()}") from error',
+            'UserError(f"{error}{text()}") from error',
             "",
             "test_a_full_disk_after_the_charge",
         ),
         (
             "_failures_end_with",
-            'Stopped(f"interrupted{text()}")',
-            'Stopped("interrupted")',
+            "f\"{str(stop) or 'interrupted'}{text()}\"",
+            '"interrupted"',
             "test_an_interrupt_after_the_charge",
         ),
         (
@@ -386,7 +386,7 @@ MUTANTS = [
             "test_a_quote_in_another_line_does_not_decide_how_long_a_cell_may_be",
         ),
         (
-            "_splitter",
+            "_fields",
             "strict=True",
             "strict=False",
             "test_unusable_tables",
@@ -1840,7 +1840,12 @@ MUTANTS = [
             "return math.inf",
             "test_ends_of_what_is_read",
         ),
-        ("_parse_moment", "time(clock[0], clock[1], clock[2])", "", "test_ends_of_what_is_read"),
+        (
+            "_parse_moment",
+            "except ValueError:\n        return None",
+            "except ValueError:\n        return Moment(0)",
+            "test_ends_of_what_is_read",
+        ),
         ("_in_digits", "if sign or part", "if sign and part", "test_ends_of_what_is_read"),
         ("_text_of_moment", "if moment.nanoseconds:", "if False:", "test_ends_of_what_is_read"),
         (
@@ -1988,6 +1993,12 @@ MUTANTS = [
         "data/chunked_data.py",
         "tests/test_chunks.py",
         (
+            "of_rows",
+            "if n_rows(rows) else nothing",
+            "",
+            "test_scores_thresholds_and_sets_take_chunks_without_rows",
+        ),
+        (
             "check_chunks",
             "warn_caller(LABEL_SET)",
             "pass",
@@ -2094,9 +2105,9 @@ MUTANTS = [
             "test_what_this_library_raises_of_a_chunk_is_said",
         ),
         (
-            "_compute_parts",
-            "except MemoryError",
-            "except ZeroDivisionError",
+            "_failure_of",
+            "isinstance(error, MemoryError)",
+            "False",
             "test_a_scheduler_without_memory_says_so",
         ),
     ),
@@ -2184,7 +2195,7 @@ MUTANTS = [
         "tests/data/test_odd_cells.py",
         (
             "_checked",
-            'column_of("sample_weight", sample_weight).numbers()',
+            'column_of("sample_weight", sample_weight, n_samples, what).numbers()',
             "np.asarray(sample_weight).astype(np.float64)",
             "test_weights_among_objects_are_read_one_by_one",
         ),
@@ -2202,6 +2213,24 @@ MUTANTS = [
     *of(
         "data/frame.py",
         "tests/data/test_odd_cells.py",
+        (
+            "column_of",
+            "len(values) != n_rows",
+            "len(values) < n_rows",
+            "test_owners_of_more_or_fewer_rows_are_refused_without_a_number",
+        ),
+        (
+            "column_of",
+            "len(values) != n_rows",
+            "len(values) > n_rows",
+            "tests/metrics/test_groups.py::test_groups_are_as_many_as_rows",
+        ),
+        (
+            "column_of",
+            "len(values) != n_rows",
+            "False",
+            "tests/estimators/test_sample_weight.py::test_weights_that_are_none_are_refused_without_a_value",
+        ),
         (
             "_from_lists",
             "call_silently(\n        lambda: list(map(_cells_of_row, rows))",
@@ -2517,12 +2546,6 @@ MUTANTS = [
         ("_checked", "weights >= 0.0", "weights >= -(2.0**-40)", "test_the_largest_weight_is_one"),
         (
             "_checked",
-            "len(weights) != n_samples",
-            "len(weights) < n_samples",
-            "test_weights_that_are_none_are_refused_without_a_value",
-        ),
-        (
-            "_checked",
             "(weights <= 1.0)",
             "(weights <= 2.0)",
             "test_weights_that_are_none_are_refused_without_a_value",
@@ -2638,7 +2661,7 @@ MUTANTS = [
             "test_a_missing_cell_does_not_change_why_a_text_is_refused",
         ),
         (
-            "_look_up",
+            "look_up",
             "result_or(-1, partial(position.get, label, -1))",
             "position.get(label, -1)",
             "test_a_label_that_cannot_be_looked_up_is_another_label",
@@ -2677,8 +2700,8 @@ MUTANTS = [
         ),
         (
             "owners_of_rows",
-            "len(groups) != n_rows",
-            "len(groups) < n_rows",
+            ", hides_rows=True",
+            "",
             "test_owners_of_more_or_fewer_rows_are_refused_without_a_number",
         ),
         (
@@ -2785,8 +2808,8 @@ MUTANTS = [
         ),
         (
             "call_silently",
-            "with drop_output():",
-            "if True:",
+            "drop_output()(call)",
+            "call",
             "test_what_a_model_says_of_a_record_is_dropped",
         ),
     ),
@@ -4194,7 +4217,7 @@ MUTANTS = [
     *of(
         "metrics/_held_out.py",
         "tests/metrics/test_groups.py",
-        ("group_codes", '"" if hides_rows else ', "", "test_refusals_cost_nothing"),
+        ("group_codes", "hides_rows=hides_rows", "hides_rows=False", "test_refusals_cost_nothing"),
         (
             "group_codes",
             'number.get(category_of(cell) or "", len(listed))',
@@ -4207,7 +4230,6 @@ MUTANTS = [
             "False",
             "test_refusals_cost_nothing",
         ),
-        ("group_codes", "len(by) != n_rows", "len(by) < n_rows", "test_groups_are_as_many_as_rows"),
     ),
     *of(
         "metrics/_held_out.py",
@@ -4217,12 +4239,6 @@ MUTANTS = [
             "without_ledger_and_seed(model)",
             "model",
             "test_nothing_that_could_release_travels",
-        ),
-        (
-            "_by_rows",
-            "nothing is not None and not len(labels[0])",
-            "False",
-            "test_scores_thresholds_and_sets_take_chunks_without_rows",
         ),
     ),
     *of(
@@ -4314,8 +4330,8 @@ MUTANTS = [
         ),
         (
             "within_range",
-            "value + (end - center)",
-            "end",
+            "value + (estimate - estimate[0])",
+            "estimate",
             "test_shares_near_their_ends_are_covered_by_intervals_that_are_not_empty",
         ),
         (
@@ -4498,7 +4514,7 @@ MUTANTS = [
         ),
         ("_answers_in_shape", "answers.shape != shape", "False", "test_refusals_cost_nothing"),
         (
-            "_coded_labels",
+            "predicted_classes",
             "np.where(found >= 0, found, (codes + 1) % len(classes))",
             "found",
             "test_a_prediction_that_is_no_class_is_a_wrong_one",
@@ -4767,7 +4783,7 @@ MUTANTS = [
         ),
     ),
     *of(
-        "_outer_calls.py",
+        "_repeated_fits.py",
         "tests/test_repeated_fits.py",
         (
             "callers",
@@ -4871,8 +4887,8 @@ MUTANTS = [
         ),
         (
             "PrivateSearchCV._candidate",
-            '"random_state": None',
-            '"random_state": 0',
+            "random_state=None",
+            "random_state=0",
             "test_runs_of_an_unseeded_search_never_draw_the_same_noise",
         ),
     ),
@@ -4931,7 +4947,7 @@ MUTANTS = [
         ),
         (
             "_Threshold.slack_for",
-            "(count or 0.0) + noise",
+            "(count or 0.0) + noise_deviation(self.count)",
             "(count or 0.0)",
             "test_a_target_is_raised_by_the_deviations_of_the_proof",
         ),
@@ -6452,8 +6468,8 @@ MUTANTS = [
         ),
         (
             "HadamardMap.apply",
-            "dtype=np.float64)\n                values",
-            "dtype=rows.dtype)\n                values",
+            "to_dense(block) * self.signs",
+            "to_dense(X[rows]) * self.signs",
             "test_rows_of_any_type_are_mapped_in_float64",
         ),
     ),

@@ -37,7 +37,6 @@ RANKS = {
     "_suggestion": 0,
     "_sklearn_compat": 0,
     "_params": 1,
-    "_outer_calls": 1,
     "data": 2,
     "projection": 3,
     "datasets": 3,

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from dp_halfspace._cli.arguments import NO_MEMORY, Stopped, UserError, parse_options
+from dp_halfspace._cli.arguments import NO_MEMORY, UserError, parse_options
 from dp_halfspace._html import printable
 
 
@@ -27,12 +27,11 @@ def main(argv: Sequence[str] | None = None) -> int:
         run(options, sys.stdout, sys.stderr)
     except UserError as error:
         return _end(f"dp_halfspace: error: {printable(error)}\n", 2)
-    except Stopped as stop:
-        return _end(f"\ndp_halfspace: {printable(stop)}\n", 130)
     except MemoryError:
         return _end(f"dp_halfspace: error: {NO_MEMORY}\n", 2)
-    except KeyboardInterrupt:
-        return _end("\ndp_halfspace: interrupted; nothing was written\n", 130)
+    except KeyboardInterrupt as stop:
+        said = printable(stop) or "interrupted; nothing was written"
+        return _end(f"\ndp_halfspace: {said}\n", 130)
     return 0
 
 

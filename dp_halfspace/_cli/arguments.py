@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import argparse
 import math
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -23,8 +24,13 @@ class UserError(Exception):
     """An input that cannot be used; the text explains why, without any data value."""
 
 
-class Stopped(Exception):
-    """An interrupt by the user; the text names the results that remain."""
+@contextmanager
+def refusals_as_sentences(option: str = "") -> Iterator[None]:
+    """Convert an error of the library, with its public text, into a sentence about an option."""
+    try:
+        yield
+    except ValueError as error:
+        raise UserError(option + " ".join(str(error).split())) from error
 
 
 class _Parser(argparse.ArgumentParser):
@@ -78,19 +84,17 @@ class _List(argparse.Action):
     """A list, whose items are separated by commas, by blanks or by both."""
 
     def __init__(self, *, read: Callable[[str], Any] = str, **more: Any) -> None:
-        super().__init__(nargs="+", **more)
-        self._read = read
+        super().__init__(nargs="+", type=partial(_items, read), **more)
 
     def __call__(
         self, parser: Any, options: Any, values: Any, option_string: str | None = None
     ) -> None:
-        del parser, option_string
-        # A word may contain blanks, and end with the comma that separates it from the next one.
-        items = [item.strip() for word in values for item in word.strip(",").split(",")]
-        try:
-            setattr(options, self.dest, [self._read(item) for item in items])
-        except argparse.ArgumentTypeError as error:
-            raise argparse.ArgumentError(self, str(error)) from error
+        setattr(options, self.dest, [item for word in values for item in word])
+
+
+def _items(read: Callable[[str], Any], word: str) -> list[Any]:
+    """Return the items of a word, which may contain blanks and end with a comma."""
+    return [read(item.strip()) for item in word.strip(",").split(",")]
 
 
 def parse_options(argv: Sequence[str], prog: str = _MODULE) -> argparse.Namespace:

@@ -16,14 +16,14 @@ import numpy as np
 from dp_halfspace import PrivacyLedger, PrivateTableClassifier
 from dp_halfspace._budget import WEAK_GUARANTEE, warn_of_weak_budget
 from dp_halfspace._cli import tables
-from dp_halfspace._cli.arguments import NO_MEMORY, Stopped, UserError
+from dp_halfspace._cli.arguments import NO_MEMORY, UserError, refusals_as_sentences
 from dp_halfspace._cli.demo import demo
 from dp_halfspace._cli.files import check_files, note, write_out, write_text, write_whole
 from dp_halfspace._cli.splits import split
 from dp_halfspace._html import align_columns, csv_cell, printable
 from dp_halfspace._sklearn_compat import single_blas_thread
 from dp_halfspace.data.schema import word_of
-from dp_halfspace.exceptions import BudgetError, CertificateError, PrivacyWarning
+from dp_halfspace.exceptions import PrivacyWarning
 from dp_halfspace.inspection import plan_accuracy
 from dp_halfspace.inspection.card import model_card, table_of_scores
 from dp_halfspace.metrics import PrivateScore, private_score
@@ -40,8 +40,7 @@ _FINDINGS = "every row has the same score|by a noisy count one class is rare"
 
 def plan(options: Any, out: TextIO, err: TextIO) -> None:
     """Simulate the expected accuracy, and print it as a table."""
-    del err
-    with _refusals_as_sentences():
+    with refusals_as_sentences():
         expected = plan_accuracy(
             options.rows,
             options.columns,
@@ -69,11 +68,10 @@ def schema(options: Any, out: TextIO, err: TextIO) -> None:
     table = tables.read_table(options, roles)
     table = replace(table, frame=table.frame.drop(columns=roles))
     found = tables.guesses(table, {})
-    rules = {
-        name: {"kind": word_of(kind)} for name, kind in tables.declared_columns(table, {}).items()
-    }
-    rules |= {name: guess.rule for name, guess in found.items()}
-    entries = {name: rule if len(rule) > 1 else rule["kind"] for name, rule in rules.items()}
+    columns = tables.declared_columns(table, {})
+    entries: dict[str, Any] = {name: word_of(column) for name, column in columns.items()}
+    for name, guess in found.items():
+        entries[name] = guess.rule if len(guess.rule) > 1 else guess.rule["kind"]
     # A template states no label.
     target = {"target": "state the PUBLIC labels here"} if options.target else {}
     text = json.dumps({**target, "columns": entries}, indent=1, ensure_ascii=False) + "\n"
@@ -153,9 +151,8 @@ def _preview(
     lines = [("column", "type", "source")]
     for column in data.encoding.columns:
         kind = column.describe().removesuffix(f", {column.source}")
-        lines.append(
-            (column.name, kind, f"{_PRIVATE}{column.source}" if column.source else "stated")
-        )
+        source = f"{_PRIVATE}{column.source}" if column.source else "stated"
+        lines.append((column.name, kind, source))
     unstated = sum(not column.is_stated for column in data.encoding.columns)
     parts = align_columns(lines, 3)
     if unstated:
@@ -181,7 +178,7 @@ def card(options: Any, out: TextIO, err: TextIO) -> None:
     scores = [] if options.scores is None else _read_scores(options.scores)
     stated = ("purpose", "population", "limits", "contact", "groups")
     texts = {name: getattr(options, name) for name in stated}
-    with _refusals_as_sentences():
+    with refusals_as_sentences():
         text = model_card(model, title=options.model.name, ledger=ledger, scores=scores, **texts)
     write_text(options.out, text)
     write_out(out, f"Card:      {printable(options.out)}\n")
@@ -227,8 +224,7 @@ def evaluate(options: Any, out: TextIO, err: TextIO) -> None:
             "the model protects persons, and this evaluation protects single rows: name the "
             "column of persons by --groups if persons have several rows.",
         )
-    roles = tables.roles_of(options)
-    table, rows = _rows_for(model, options, roles)
+    table, rows = _rows_for(model, options, tables.roles_of(options))
     labels = tables.labels_of(table, options.target, model.classes_.tolist())
     groups = None if options.groups is None else tables.labels_of(table, options.groups)
     ledger = _open_ledger(options)
@@ -291,7 +287,7 @@ def _rows_for(model: Any, options: Any, roles: list[str]) -> tuple[Any, Any]:
 @contextmanager
 def _reading(err: TextIO) -> Iterator[None]:
     """Write some warnings as notes, and refusals as sentences; the command says other warnings."""
-    with _refusals_as_sentences(), single_blas_thread(), warnings.catch_warnings():
+    with refusals_as_sentences(), single_blas_thread(), warnings.catch_warnings():
         warnings.simplefilter("ignore", PrivacyWarning)
         warnings.filterwarnings("always", f"{_FINDINGS}|{WEAK_GUARANTEE}", PrivacyWarning)
         warnings.showwarning = lambda message, *_, **__: note(err, f"{message}.")
@@ -299,27 +295,18 @@ def _reading(err: TextIO) -> Iterator[None]:
 
 
 @contextmanager
-def _refusals_as_sentences() -> Iterator[None]:
-    """Convert an error of the library, with its public text, into one sentence."""
-    try:
-        yield
-    except (ValueError, BudgetError, CertificateError) as error:
-        raise UserError(" ".join(str(error).split())) from error
-
-
-@contextmanager
 def _failures_end_with(text: Callable[[], str]) -> Iterator[None]:
     """Add to the message of a failure what remains nevertheless."""
     try:
         yield
-    except (UserError, Stopped) as error:
-        raise type(error)(f"{error}{text()}") from error
+    except UserError as error:
+        raise UserError(f"{error}{text()}") from error
     except MemoryError as error:
         raise UserError(f"{NO_MEMORY}{text()}") from error
-    except KeyboardInterrupt:
+    except KeyboardInterrupt as stop:
         if not text():
             raise
-        raise Stopped(f"interrupted{text()}") from None
+        raise KeyboardInterrupt(f"{str(stop) or 'interrupted'}{text()}") from None
 
 
 def _unit_of(groups: str | None) -> str:
@@ -354,11 +341,9 @@ def _open_ledger(options: Any) -> PrivacyLedger | None:
     return _opened(None if is_only_planned else path, options.purpose, **terms)
 
 
+@refusals_as_sentences("--ledger: ")
 def _opened(path: Path | None, purpose: str = "", **terms: Any) -> PrivacyLedger:
-    try:
-        return PrivacyLedger(path, **terms).annotated(purpose=purpose or None)
-    except (ValueError, BudgetError) as error:
-        raise UserError(f"--ledger: {error}") from error
+    return PrivacyLedger(path, **terms).annotated(purpose=purpose or None)
 
 
 def _charges_named(

@@ -47,8 +47,7 @@ def demo(options: Any, out: TextIO, err: TextIO) -> None:
     """Fit all models at several budgets, and print a table of accuracies."""
     budgets = sorted(set(options.epsilons))
     X, y = load_breast_cancer(return_X_y=True)
-    n_test = len(train_test_split(y)[1])
-    n_train = len(y) - n_test
+    n_train, n_test = map(len, train_test_split(y))
     version = dp_halfspace.__version__
     title = _TITLE.format(version, n_train, n_test, X.shape[1], n_train**-2.0)
     scores = score_all(X, y, budgets, options.repeats, err)
@@ -58,10 +57,12 @@ def demo(options: Any, out: TextIO, err: TextIO) -> None:
 
 def score_all(X: Any, y: Any, budgets: list[float], n_repeats: int, err: TextIO) -> Scores:
     """Fit and score all models on every split."""
-    linear = make_pipeline(StandardScaler(), LinearSVC(random_state=0))
-    models = {_MAJORITY: DummyClassifier(strategy="most_frequent"), _REFERENCE: linear}
-    for name in SHOWN:
-        models[name] = getattr(dp_halfspace, name)(classes=[0, 1])
+    # The level to exceed first, the level without privacy last.
+    models = {
+        _MAJORITY: DummyClassifier(strategy="most_frequent"),
+        **{name: getattr(dp_halfspace, name)(classes=[0, 1]) for name in SHOWN},
+        _REFERENCE: make_pipeline(StandardScaler(), LinearSVC(random_state=0)),
+    }
     scores = {name: np.zeros((len(budgets), n_repeats)) for name in models}
     # The table is public, and small budgets are used on purpose.
     with single_blas_thread(), fits_not_counted(), IGNORED_WARNINGS:
@@ -77,31 +78,23 @@ def score_all(X: Any, y: Any, budgets: list[float], n_repeats: int, err: TextIO)
     return scores
 
 
-def _private(scores: Scores) -> list[str]:
-    return [name for name in scores if name not in (_MAJORITY, _REFERENCE)]
-
-
-def _gains(scores: Scores, name: str) -> NDArray[np.float64]:
-    """Return the share of the improvement over the majority class by budget."""
-    mean, least, most = (scores[each].mean(axis=1) for each in (name, _MAJORITY, _REFERENCE))
-    return np.asarray((mean - least) / (most - least))
-
-
 def format_scores(scores: Scores, budgets: list[float]) -> str:
     """Return a table with a line for each model and a column for each budget."""
     lines = [["", *(f"epsilon {epsilon:g}" for epsilon in budgets)]]
-    # The level to exceed first, the level without privacy last.
-    for name in (_MAJORITY, *_private(scores), _REFERENCE):
+    for name, found in scores.items():
         # A single split has no spread.
-        spreads = scores[name].std(axis=1, ddof=min(scores[name].shape[1] - 1, 1))
-        cells = zip(scores[name].mean(axis=1), spreads, strict=True)
+        spreads = found.std(axis=1, ddof=min(found.shape[1] - 1, 1))
+        cells = zip(found.mean(axis=1), spreads, strict=True)
         lines.append([name, *(f"{mean:.3f} ± {spread:.3f}" for mean, spread in cells)])
     return "\n".join(align_columns(lines))
 
 
 def advice(scores: Scores, budgets: list[float]) -> str:
     """Return a sentence that follows from the table: the smallest budget that is enough."""
-    gains = {name: _gains(scores, name) for name in _private(scores)}
+    means = {name: found.mean(axis=1) for name, found in scores.items()}
+    least, most = means.pop(_MAJORITY), means.pop(_REFERENCE)
+    # The share of the improvement over the majority class by budget.
+    gains = {name: (mean - least) / (most - least) for name, mean in means.items()}
     best = np.max([*gains.values()], axis=0)
     enough = int(np.argmax(best >= ENOUGH)) if best.max() >= ENOUGH else len(budgets) - 1
     reached = f"{100 * best[enough]:.0f} % of the improvement of a model without privacy"

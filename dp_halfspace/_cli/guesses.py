@@ -65,9 +65,7 @@ class _Cells:
     """The canonical values of a column, each with the number of its cells."""
 
     def __init__(self, texts: Any, decimal: str | None) -> None:
-        found, places = read_column(texts).distinct()
-        # Places of missing cells may be -1, that of the last value.
-        self._places = places % max(len(found), 1)
+        found, self._places = read_column(texts).distinct()
         counts = np.bincount(self._places, minlength=len(found)).tolist()
         values = [canonical(text, decimal) for text in found]
         self.there = [

@@ -9,9 +9,10 @@ from __future__ import annotations
 import csv
 import re
 import sys
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dp_halfspace._cli.arguments import UserError
+from dp_halfspace._cli.arguments import UserError, refusals_as_sentences
 from dp_halfspace._cli.guesses import Guess, guess_column
 from dp_halfspace._memory import LONG_BLOCK
 from dp_halfspace._silence import IGNORED_WARNINGS
@@ -106,7 +107,7 @@ def _read_csv(
         separator = _separator(header, wanted)
         # In a file with commas as separators, a quoted 1,5 is 1.5 and 1,234 is 1234.
         decimal = options.decimal or (None if separator == "," else "either")
-        split = _splitter(options.table, separator)
+        split = partial(_fields, options.table, separator)
         names = [name.strip() for name in split(number, header)]
         # Rows that another separator would split are not refused for the lack of a column.
         _refuse_absent(options.table, names, wanted)
@@ -139,30 +140,27 @@ def is_row(line: str) -> bool:
     return bool(line.strip(" \r\n"))
 
 
-def _splitter(path: Path, separator: str) -> Callable[..., list[str]]:
-    """Return a function that splits a line with a number into its fields, which may be counted."""
-    dialect = csv.reader((), delimiter=separator, strict=True).dialect
-
-    def split(number: int, line: str, width: int | None = None) -> list[str]:
-        row: list[str] = []
-        # The text of that error may quote a cell.
-        with suppress(csv.Error):
-            (row,) = csv.reader([line], dialect)
-        if not row:
-            raise UserError(
-                f"{path} is not a table: line {number} has an unclosed quote, or one that closes "
-                "in the middle of a field. A cell must not contain a line break: save such a table "
-                "as Parquet"
-            )
-        if len(row) != (width or len(row)):
-            raise UserError(
-                f"{path} is not a table: line {number} has {len(row)} fields, and the header "
-                f"{width}. Remove lines that are no rows, such as a title, comments or units; the "
-                "header must be the first line"
-            )
-        return row
-
-    return split
+def _fields(
+    path: Path, separator: str, number: int, line: str, width: int | None = None
+) -> list[str]:
+    """Split a line with a number into its fields, which may be counted."""
+    row: list[str] = []
+    # The text of that error may quote a cell.
+    with suppress(csv.Error):
+        (row,) = csv.reader([line], delimiter=separator, strict=True)
+    if not row:
+        raise UserError(
+            f"{path} is not a table: line {number} has an unclosed quote, or one that closes in "
+            "the middle of a field. A cell must not contain a line break: save such a table as "
+            "Parquet"
+        )
+    if len(row) != (width or len(row)):
+        raise UserError(
+            f"{path} is not a table: line {number} has {len(row)} fields, and the header {width}. "
+            "Remove lines that are no rows, such as a title, comments or units; the header must be "
+            "the first line"
+        )
+    return row
 
 
 def _separator(header: str, wanted: Sequence[str]) -> str:
@@ -286,16 +284,13 @@ def labels_of(table: Table, name: str, classes: Sequence[Any] = ()) -> NDArray[A
     A label that is a class in another spelling, such as FALSE and False, is that class.
     """
     values, places = read_column(table.frame[name]).distinct()
-    # Places of missing cells may be -1, that of the last value.
-    places = places % len(values)
     texts = [_label(value) for value in values]
     empty = np.isin(places, [k for k, text in enumerate(texts) if text is None])
     if empty.any():
         row = f"row {empty.argmax() + 1} below the header of {table.path}"
         raise UserError(f"column {name!r} is empty in {row}; remove such rows")
-    spelt: dict[Any, Any] = {}
-    for spelling in (category_of, str):
-        spelt |= {spelling(label): label for label in classes}
+    spelt: dict[Any, Any] = {category_of(label): label for label in classes}
+    spelt |= {str(label): label for label in classes}
     if spelt:
         texts = [spelt.get(text, spelt.get(category_of(text), text)) for text in texts]
         if not isinstance(classes[0], str) and any(isinstance(text, str) for text in texts):
@@ -319,12 +314,10 @@ def guesses(table: Table, rules: Mapping[str, Any]) -> dict[str, Guess]:
     return {name: guess_column(table.frame[name], table.decimal) for name in names}
 
 
+@refusals_as_sentences("--schema: ")
 def declared_columns(table: Table, rules: Mapping[str, Any]) -> dict[str, Column]:
     """Return the kind of every column that is stated, or stored in a Parquet file."""
-    try:
-        return {column.name: column for column in resolved_columns(read_frame(table.frame), rules)}
-    except ValueError as error:
-        raise UserError(f"--schema: {error}") from error
+    return {column.name: column for column in resolved_columns(read_frame(table.frame), rules)}
 
 
 def note_on_keys(names: Iterable[str]) -> list[str]:

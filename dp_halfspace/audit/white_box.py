@@ -26,6 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import root
 
+from dp_halfspace._arrays import FloatArray
 from dp_halfspace._params import checked_size
 from dp_halfspace._repeated_fits import fits_not_counted
 from dp_halfspace.audit import mechanism_checks as checks
@@ -273,8 +274,8 @@ class _Entry:
 
     mechanism: Any
     value: NDArray[Any]
-    drawn: NDArray[np.float64]
-    answer: NDArray[np.float64]
+    drawn: FloatArray
+    answer: FloatArray
     key: bytes
 
 
@@ -370,9 +371,7 @@ class History:
             self.findings += [f"{name}: differs though all releases agree" for name in differ]
         self.record = getattr(one.model, "privacy_", None) or getattr(two.model, "privacy_", None)
 
-    def _answer_first(
-        self, value: NDArray[Any], mechanism: Any, source: ByteSource
-    ) -> NDArray[np.float64]:
+    def _answer_first(self, value: NDArray[Any], mechanism: Any, source: ByteSource) -> FloatArray:
         """Answer the first data set; both data sets read equally many bytes of the source."""
         # Bytes that identify the draw.
         key = source.read(32)
@@ -383,16 +382,14 @@ class History:
         self.entries.append(_Entry(mechanism, np.array(value), drawn, answer, key))
         return answer.copy()
 
-    def _answer_second(
-        self, shifts: dict[int, NDArray[np.float64]], last: int | None = None
-    ) -> Answer:
+    def _answer_second(self, shifts: dict[int, FloatArray], last: int | None = None) -> Answer:
         """Return a function that answers the second data set like the first one, with given shifts.
 
         With `last`, the fit stops at the release with this number.
         """
         self.others = []
 
-        def answer(value: NDArray[Any], mechanism: Any, source: ByteSource) -> NDArray[np.float64]:
+        def answer(value: NDArray[Any], mechanism: Any, source: ByteSource) -> FloatArray:
             number = len(self.others)
             if number == len(self.entries):
                 raise _OtherPlanError(_OTHER_COUNT)
@@ -408,13 +405,13 @@ class History:
 
         return answer
 
-    def _solve_linear_terms(self) -> dict[int, NDArray[np.float64]]:
+    def _solve_linear_terms(self) -> dict[int, FloatArray]:
         """Find the linear terms of the second data set that give the minimisers of the first.
 
         They define one history of a perturbed objective, whose minimiser is released and whose
         linear term is not.
         """
-        shifts: dict[int, NDArray[np.float64]] = {}
+        shifts: dict[int, FloatArray] = {}
         are_linear = [isinstance(each.mechanism, checks.LINEAR_TERMS) for each in self.entries]
         kinds = groupby(range(len(self.entries)), are_linear.__getitem__)
         for numbers in (list(group) for is_linear, group in kinds if is_linear):
@@ -431,17 +428,17 @@ class History:
         return shifts
 
     def _with_terms(
-        self, numbers: Sequence[int], shifts: dict[int, NDArray[np.float64]]
-    ) -> dict[int, NDArray[np.float64]]:
+        self, numbers: Sequence[int], shifts: dict[int, FloatArray]
+    ) -> dict[int, FloatArray]:
         """Add the shifts of linear terms, at which the minimisers behind them agree."""
         entry, last = self.entries[numbers[0]], numbers[-1] + 1
         shape = len(numbers), *entry.value.shape
 
-        def shifted(x: NDArray[np.float64]) -> dict[int, NDArray[np.float64]]:
+        def shifted(x: FloatArray) -> dict[int, FloatArray]:
             parts = x.reshape(shape) * entry.mechanism.change
             return {**shifts, **dict(zip(numbers, parts, strict=True))}
 
-        def gap(x: NDArray[np.float64]) -> NDArray[np.float64]:
+        def gap(x: FloatArray) -> FloatArray:
             try:
                 outcome = self.fit(self.second, self._answer_second(shifted(x), last))
             except _AlignedError:
@@ -466,9 +463,7 @@ class History:
         return found
 
 
-def _solve(
-    gap: Callable[[NDArray[np.float64]], NDArray[np.float64]], size: int
-) -> NDArray[np.float64]:
+def _solve(gap: Callable[[FloatArray], FloatArray], size: int) -> FloatArray:
     """Find a zero of a gap.
 
     The minimiser of a hinge loss has kinks as a function of its linear term, at which Newton's

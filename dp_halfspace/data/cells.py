@@ -15,7 +15,7 @@ import sys
 from collections.abc import Mapping, Set
 from contextlib import nullcontext
 from dataclasses import dataclass
-from datetime import date, datetime, time, timedelta
+from datetime import date, datetime, timedelta
 from decimal import Decimal
 from functools import cache
 from numbers import Integral, Rational
@@ -80,18 +80,13 @@ _ONE_GROUP = {
     ".": re.compile(r"[+-]?[1-9][0-9]{0,2}\.[0-9]{3}(?:,[0-9]*)?"),
 }
 
-_TIME = (
+_DATE = re.compile(
+    r"(?P<year>[0-9]{4})(?P<sign>[-/])(?P<month>[0-9]{1,2})(?P=sign)(?P<day>[0-9]{1,2})"
     r"(?:[T ]\s*(?P<hour>[0-9]{1,2}):(?P<minute>[0-9]{2})"
     r"(?::(?P<second>[0-9]{2})(?:[.,](?P<part>[0-9]{1,9})[0-9]*)?)?)?"
     r"\s*(?P<zone>Z|UTC|[+-][0-9]{2}(?::?[0-9]{2})?)?"
 )
-_DATES = tuple(
-    re.compile(day + _TIME)
-    for day in (
-        r"(?P<year>[0-9]{4})-(?P<month>[0-9]{1,2})-(?P<day>[0-9]{1,2})",
-        r"(?P<year>[0-9]{4})/(?P<month>[0-9]{1,2})/(?P<day>[0-9]{1,2})",
-    )
-)
+_PARTS_OF_TIME = ("year", "month", "day", "hour", "minute", "second")
 # A time of day; readers with a type for it write no fraction or six digits of it.
 _CLOCK = re.compile(r"([0-9]{1,2}):([0-9]{2}:[0-9]{2})(\.[0-9]*[1-9])?(?:\.?0*)")
 # The place of an object in memory, in its string.
@@ -241,30 +236,24 @@ def _read_text(text: str, decimal: str | None) -> Cell:
     number = _parse_number(text, decimal)
     if number is not None:
         return number
-    moment = _parse_moment(text)
-    return _plain_text(text) if moment is None else moment
+    return _parse_moment(text) or _plain_text(text)
 
 
 def _parse_number(text: str, decimal: str | None) -> int | float | None:
     """Return the number that a string represents, or None."""
     if not (text[0] in "+-.," or text[0].isdigit() or _INFINITE.fullmatch(text)):
         return None
-    if decimal is not None:
-        other = _GROUPING.get(decimal, "")
-        # A single sign that does not separate three digits is a decimal sign: 1.5 is 1.5 for any
-        # `decimal`.
-        if other and (text.count(other) > 1 or _ONE_GROUP[other].fullmatch(text)):
-            text = text.replace(other, "")
-        text = text.replace(",", ".")
-    elif "," in text:
+    other = _GROUPING.get(decimal or "", "")
+    if decimal is None:
         if _GROUPED.fullmatch(text):
             text = text.replace(",", "")
-        else:
-            if _GROUPED_BY_DOTS.fullmatch(text):
-                text = text.replace(".", "")
-            text = text.replace(",", ".")
-    elif _GROUPED_BY_DOTS.fullmatch(text):
-        text = text.replace(".", "")
+        elif _GROUPED_BY_DOTS.fullmatch(text):
+            text = text.replace(".", "")
+    # A single sign that does not separate three digits is a decimal sign: 1.5 is 1.5 for any
+    # `decimal`.
+    elif other and (text.count(other) > 1 or _ONE_GROUP[other].fullmatch(text)):
+        text = text.replace(other, "")
+    text = text.replace(",", ".")
     if _WHOLE_NUMBER.fullmatch(text) and len(text) <= _MOST_DIGITS:
         return _read_whole(int(text))
     if _PLAIN.fullmatch(text) or _INFINITE.fullmatch(text):
@@ -273,23 +262,19 @@ def _parse_number(text: str, decimal: str | None) -> int | float | None:
 
 
 def _parse_moment(text: str) -> Moment | None:
-    if not text[0].isdigit():
-        return None
-    found = next((m for form in _DATES if (m := form.fullmatch(text))), None)
+    found = _DATE.fullmatch(text)
     if found is None:
         return None
-    parts = found.groupdict()
+    parts: list[Any] = [int(found[name] or 0) for name in _PARTS_OF_TIME]
     try:
-        day = date(int(parts["year"]), int(parts["month"]), int(parts["day"]))
-        clock = [int(parts[name] or 0) for name in ("hour", "minute", "second")]
-        time(clock[0], clock[1], clock[2])
+        since = datetime(*parts) - datetime(1970, 1, 1)
     except ValueError:
         return None
-    seconds = clock[0] * 3600 + clock[1] * 60 + clock[2] - _parse_zone(parts["zone"])
-    part = int((parts["part"] or "0").ljust(9, "0"))
+    seconds = since.seconds - _parse_zone(found["zone"])
+    part = int((found["part"] or "0").ljust(9, "0"))
     # A time zone may move the time to another day.
     more_days, nanoseconds = divmod(seconds * _PER_SECOND + part, _PER_DAY)
-    return Moment(day.toordinal() - _EPOCH + more_days, nanoseconds)
+    return Moment(since.days + more_days, nanoseconds)
 
 
 def _plain_text(text: str) -> str:
@@ -362,8 +347,7 @@ def notated_number(text: str, decimal: str | None = None, unit: str = "") -> flo
         text = text if found is None else found.expand(left).strip()
     if _GROUPED_BY_BLANKS.fullmatch(text):
         text = _GROUP_SIGN.sub("", text)
-    number = _parse_number(text, decimal) if text else None
-    return math.nan if number is None else number_of(number)
+    return number_of(_parse_number(text, decimal) if text else None)
 
 
 def number_of(cell: Cell, decimal: str | None = None, unit: str = "") -> float:

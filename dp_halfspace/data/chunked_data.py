@@ -21,7 +21,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from dp_halfspace._memory import OutOfMemory, shortages_dropped
 from dp_halfspace.data.chunks import Chunks, DaskChunks, dask, is_own, unwrap_result
-from dp_halfspace.data.encoding import CodedRows
+from dp_halfspace.data.encoding import CodedRows, numbers_of
 from dp_halfspace.data.validation import (
     LABEL_SET,
     TrainingData,
@@ -30,6 +30,7 @@ from dp_halfspace.data.validation import (
     class_indices,
     holds_objects,
     is_chunked,
+    n_rows,
     not_finite,
     refuse_foreign_arrays,
     stand_in,
@@ -129,7 +130,7 @@ def _labels_beside(rows: Chunks, y: Any) -> Chunks:
     if isinstance(y, Chunks):
         labels = y
     elif is_chunked(y):
-        if hasattr(y, "rechunk") and not np.isnan(y.shape[0]) and y.shape[0] == rows.shape[0]:
+        if hasattr(y, "rechunk") and y.shape[0] == rows.shape[0]:
             y = y.rechunk({0: rows.counts})
         labels = DaskChunks(tuple(np.ravel(y.to_delayed())))
     else:
@@ -137,8 +138,7 @@ def _labels_beside(rows: Chunks, y: Any) -> Chunks:
         column, ends = np.asarray(y), np.cumsum(rows.counts)
         if column.ndim == 0 or len(column) != ends[-1]:
             raise ValueError(_SAME_CHUNKS)
-        values = tuple(np.split(column, ends[:-1]))
-        labels = type(rows).of(values)
+        labels = type(rows).of(np.split(column, ends[:-1]))
     if len(labels.parts) != len(rows.parts) or type(labels) is not type(rows):
         raise ValueError(_SAME_CHUNKS)
     return labels
@@ -164,7 +164,7 @@ def _inspect_chunk(
         rows = _to_floats(chunk, dtype)
         if len(rows.shape) != 2 or rows.shape[1] != n_columns:
             return None
-        numbers = rows.numbers if isinstance(rows, CodedRows) else rows
+        numbers = numbers_of(rows)
         bad = np.isinf(numbers) if allow_missing else ~np.isfinite(numbers)
         return len(rows), _checksum(rows), np.flatnonzero(bad.any(axis=0)).tolist()
     except (TypeError, ValueError, OverflowError, AttributeError):
@@ -272,7 +272,7 @@ def mapped_by_chunks(method: Callable[..., Any], estimator: Any, X: Any) -> Any:
     twin, given = without_ledger_and_seed(estimator), as_chunks(X)
     # The result for the sample has the columns of all results, and wrong names raise here.
     like = np.asarray(method(twin, given.sample))
-    images = given.each(_map_chunk, method, twin, like[:0])
+    images = given.each(of_rows, method, twin, like[:0])
     if not isinstance(given, DaskChunks):
         return np.concatenate(list(images.values()))
     # A frame has none, but may have a column of this name.
@@ -286,9 +286,6 @@ def mapped_by_chunks(method: Callable[..., Any], estimator: Any, X: Any) -> Any:
     return dask().array.concatenate(blocks)
 
 
-def _map_chunk(
-    chunk: Any, method: Callable[..., Any], twin: Any, nothing: NDArray[Any]
-) -> NDArray[Any]:
-    """Map the rows of a chunk, which may be empty."""
-    n_rows = chunk.shape[0] if sparse.issparse(chunk) else len(chunk)
-    return np.asarray(method(twin, chunk)) if n_rows else nothing
+def of_rows(rows: Any, method: Callable[..., Any], model: Any, nothing: Any, *labels: Any) -> Any:
+    """Return what a method of a model says of rows; models refuse a chunk without rows."""
+    return np.asarray(method(model, rows, *labels)) if n_rows(rows) else nothing

@@ -99,8 +99,6 @@ class _DelayedCall:
 class LocalChunks(Chunks):
     """Chunks that this process reads one after the other, again at every pass."""
 
-    __slots__ = ()
-
     @classmethod
     def read_by(cls, readers: Iterable[Callable[[], Any]], sample: Any) -> LocalChunks:
         """Return chunks that are read by functions without arguments."""
@@ -133,8 +131,6 @@ class DaskChunks(Chunks):
     function. No task raises, because a worker would log the arguments of the function.
     """
 
-    __slots__ = ()
-
     @staticmethod
     def _call(function: Callable[..., Any], *arguments: Any) -> Any:
         return dask().delayed(_call_guarded, pure=False, traverse=False)(function, *arguments)
@@ -149,9 +145,6 @@ class DaskChunks(Chunks):
         return (unwrap_result(value, i) for i, value in enumerate(values))
 
 
-_LARGE_CHUNK = "there is not enough memory for a chunk: make chunks of fewer rows"
-
-
 def _compute_parts(compute: Callable[..., Any], parts: tuple[Any, ...]) -> tuple[Any, ...]:
     """Compute parts by dask; the message of an error in a foreign task states its type only.
 
@@ -160,17 +153,10 @@ def _compute_parts(compute: Callable[..., Any], parts: tuple[Any, ...]) -> tuple
     try:
         with IGNORED_WARNINGS:
             return tuple(compute(*parts))
-    except MemoryError:
-        kind = ""
     except Exception as error:  # noqa: BLE001 - whatever it is, its text may quote the data
-        kind = type(error).__name__
+        failure = _failure_of(error)
     # The exception is raised outside the handler, so that the error is not its context.
-    if not kind:
-        raise OutOfMemory(_LARGE_CHUNK)
-    raise RuntimeError(
-        f"a chunk could not be computed: {kind}, whose message is not shown because it may "
-        "quote data"
-    )
+    raise failure.kind(f"a chunk could not be computed: {failure.text}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,6 +165,17 @@ class _Failure:
 
     kind: type[Exception]
     text: str
+
+
+def _failure_of(error: Exception) -> _Failure:
+    """Return what may be said of an error: a text of this library, or the type of another one."""
+    if isinstance(error, MemoryError):
+        text = "there is not enough memory for a chunk: make chunks of fewer rows"
+        return _Failure(OutOfMemory, text)
+    if is_own(error):
+        return _Failure(type(error), str(error))
+    text = f"{type(error).__name__}, whose message is not shown because it may quote data"
+    return _Failure(RuntimeError, text)
 
 
 def _call_guarded(function: Callable[..., Any], *arguments: Any) -> Any:
@@ -190,15 +187,8 @@ def _call_guarded(function: Callable[..., Any], *arguments: Any) -> Any:
         # Settings of numpy belong to a thread, and schedulers have their own.
         with np.errstate(all="ignore"), IGNORED_WARNINGS:
             return function(*arguments)
-    except MemoryError:
-        return _Failure(OutOfMemory, _LARGE_CHUNK)
     except Exception as error:  # noqa: BLE001 - whatever it is, its text may quote the data
-        if is_own(error):
-            return _Failure(type(error), str(error))
-        return _Failure(
-            RuntimeError,
-            f"{type(error).__name__}, whose message is not shown because it may quote data",
-        )
+        return _failure_of(error)
 
 
 def is_own(error: BaseException) -> bool:

@@ -140,7 +140,7 @@ def read_numbers(cells: Stored, column: Column) -> FloatArray:
     if column.kind == "number":
         return cells.numbers(column.decimal, column.unit)
     if column.date_format is None:
-        if cells.is_dates:
+        if cells.array.dtype.kind == "M":
             return cells.numbers()
         days = cells.read(lambda cell: date_of(canonical(cell, column.decimal)))
     else:
@@ -232,8 +232,7 @@ def _count_words(cells: Stored, column: Column) -> Coded:
 
 def _code(table: Any, places: NDArray[Any]) -> Coded:
     """Return a list of rows and positions in it; negative ones count from its end."""
-    places = np.where(places < 0, places + table.shape[0], places)
-    return table, places.astype(np.int32)
+    return table, (places % table.shape[0]).astype(np.int32)
 
 
 def _place_of_word(word: str, n_columns: int) -> int:

@@ -57,20 +57,15 @@ class Stored:
     missing: NDArray[np.bool_] | None = None
     codes: NDArray[np.intp] | None = None
 
-    @property
-    def is_dates(self) -> bool:
-        """Whether all cells are stored as dates."""
-        return self.codes is None and self.array.dtype.kind == "M"
-
     def distinct(self) -> tuple[list[Any], NDArray[np.intp]]:
         """Return distinct cells, and the position of the cell of every row among them."""
         if self.codes is not None:
-            return [*self.array.tolist(), None], self.codes
+            cells = [*self.array.tolist(), None]
+            return cells, self.codes % len(cells)
         if self.array.dtype.kind not in "biufmM":
             return _distinct_objects(self.array.tolist())
         values, places = np.unique(self.array, return_inverse=True)
         cells = list(values) if values.dtype.kind in "mM" else values.tolist()
-        places = places.astype(np.intp)
         if self.missing is not None:
             places[self.missing] = len(cells)
         return [*cells, None], places
@@ -82,7 +77,7 @@ class Stored:
 
     def numbers(self, decimal: str | None = None, unit: str = "") -> FloatArray:
         """Return the numbers of all cells, dates in days, and NaN for other and missing cells."""
-        kind = "O" if self.codes is not None else self.array.dtype.kind
+        kind = self.array.dtype.kind
         # Objects that all are floats have the values that they would have one by one.
         if kind == "O" and self.codes is None and _FLOATS.issuperset(map(type, self.array)):
             kind = "f"
@@ -108,18 +103,15 @@ def _distinct_objects(cells: Sequence[Any]) -> tuple[list[Any], NDArray[np.intp]
     found: list[Any] = []
     known: dict[Any, int] = {}
     places = np.empty(len(cells), dtype=np.intp)
-    for i, cell in enumerate(cells):
-        kind = type(cell)
-        key = (kind, cell) if kind in _PLAIN_TYPES else None
+    for i, stored in enumerate(cells):
+        kind, cell = type(stored), stored
         if (kind is float and cell != cell) or kind.__name__ in ("NAType", "NaTType"):  # noqa: PLR0124
-            key = (type(None), None)
-        place = None if key is None else known.get(key)
-        if place is None:
-            place = len(found)
-            found.append(cell if key is None else key[1])
-            if key is not None:
-                known[key] = place
-        places[i] = place
+            kind, cell = type(None), None
+        # An object of another type is equal to itself alone.
+        key = (kind, cell) if kind in _PLAIN_TYPES else (None, i)
+        places[i] = known.setdefault(key, len(found))
+        if places[i] == len(found):
+            found.append(cell)
     return found, places
 
 
@@ -269,8 +261,25 @@ def read_column(column: Any) -> Stored:
     return Stored(np.asarray(column))
 
 
-def column_of(name: str, values: Any) -> Stored:
-    """Return the cells of one column of numpy, pandas or Arrow, or of any other list."""
+def column_of(
+    name: str, values: Any, n_rows: int, what: str, *, hides_rows: bool = False
+) -> Stored:
+    """Return the cells of one column of numpy, pandas or Arrow, or of any other list.
+
+    It has to hold `what` for each of the rows, whose number no error states if it is hidden.
+    """
+    refuse_foreign_arrays(name, values)
+    has_rows = hasattr(values, "__len__") and not isinstance(values, str | bytes)
+    if not has_rows or getattr(values, "ndim", 1) != 1:
+        raise ValueError(f"{name} must be one-dimensional: {what}")
+    if len(values) != n_rows:
+        found = f", got {len(values)} and {n_rows}"
+        if hides_rows:
+            found = (
+                ". The numbers are not shown, because the number of rows of a person is private: "
+                f"compare len({name}) with len(X)"
+            )
+        raise ValueError(f"{name} and X must have the same number of rows{found}")
     if not (hasattr(values, "iloc") or hasattr(values, "type")):
         values = computed(name, values)
         values = values if isinstance(values, np.ndarray) else as_cells(values)

@@ -13,7 +13,7 @@ from dp_halfspace.data.cells import category_of
 from dp_halfspace.data.chunks import Chunks
 from dp_halfspace.data.frame import column_of
 from dp_halfspace.data.people import People
-from dp_halfspace.data.validation import FIRST_ROUNDED, refuse_foreign_arrays
+from dp_halfspace.data.validation import FIRST_ROUNDED
 
 # The names of all numbers with too many digits to be written out.
 _ENDLESS = ("inf", "-inf")
@@ -37,20 +37,9 @@ def sort_by_person(groups: Any, X: Any, codes: Any = None) -> tuple[Any, People 
 
 def owners_of_rows(groups: Any, n_rows: int) -> NDArray[np.intp]:
     """Return the person of each row, numbered by first rows; errors name and count nobody."""
-    refuse_foreign_arrays("groups", groups)
-    has_rows = hasattr(groups, "__len__") and not isinstance(groups, str | bytes)
-    if not has_rows or getattr(groups, "ndim", 1) != 1:
-        raise ValueError(
-            "groups must be one-dimensional: one text, number or date for each row, the person "
-            "that it belongs to"
-        )
-    if len(groups) != n_rows:
-        raise ValueError(
-            "groups and X must have the same number of rows. The numbers are not "
-            "shown, because the number of rows of a person is private: compare "
-            "len(groups) with len(X)"
-        )
-    names = column_of("groups", groups).read(_name_of, dtype=object).tolist()
+    what = "one text, number or date for each row, the person that it belongs to"
+    column = column_of("groups", groups, n_rows, what, hides_rows=True)
+    names = column.read(_name_of, dtype=object).tolist()
     if None in names:
         raise ValueError(
             "groups contains a value that names no person: a missing one, a list or tuple, or a "

@@ -16,7 +16,7 @@ from dp_halfspace._arrays import FloatArray
 from dp_halfspace.data.chunks import Chunks
 from dp_halfspace.data.frame import column_of
 from dp_halfspace.data.people import EXACT_BITS, GRID_BITS
-from dp_halfspace.data.validation import TrainingData, refuse_foreign_arrays
+from dp_halfspace.data.validation import TrainingData
 
 # Smallest public number of records for which weights are accepted.
 _FEWEST_WEIGHTED = 20
@@ -90,17 +90,8 @@ def _checked(sample_weight: ArrayLike, n_samples: int) -> FloatArray:
             "private fit learns nothing from fewer weighted records. Leave out "
             "sample_weight"
         )
-    refuse_foreign_arrays("sample_weight", sample_weight)
-    if getattr(sample_weight, "ndim", 1) != 1 or not hasattr(sample_weight, "__len__"):
-        raise ValueError(
-            "sample_weight must be one-dimensional: one number in [0, 1] for each record"
-        )
-    weights = column_of("sample_weight", sample_weight).numbers()
-    if len(weights) != n_samples:
-        raise ValueError(
-            "sample_weight and X must have the same number of rows, got "
-            f"{len(weights)} and {n_samples}"
-        )
+    what = "one number in [0, 1] for each record"
+    weights = column_of("sample_weight", sample_weight, n_samples, what).numbers()
     if not ((weights >= 0.0) & (weights <= 1.0)).all():
         raise ValueError(
             "sample_weight contains what is no number, or a number outside [0, 1]: "

@@ -6,7 +6,8 @@ import json
 import math
 import os
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime, timezone
 from pathlib import Path
@@ -27,7 +28,7 @@ from dp_halfspace.data.cells import (
 )
 from dp_halfspace.data.chunks import Chunks
 from dp_halfspace.data.frame import Frame, kind_of
-from dp_halfspace.data.validation import array_or_none, is_chunked
+from dp_halfspace.data.validation import array_or_none, first_of, is_chunked
 
 # Kinds of columns that a user may state instead of a range or categories.
 _WORDS = ("number", "date", "boolean", "text", "words", "drop")
@@ -191,7 +192,7 @@ def unstated_kinds(columns: Sequence[Column]) -> str:
     unstated = [column for column in columns if not column.is_stated]
     if not unstated:
         return ""
-    some = _some(f"{column.name!r}: {word_of(column)}" for column in unstated)
+    some = first_of([f"{column.name!r}: {word_of(column)}" for column in unstated])
     how = (
         "it is taken from the dtypes of the table and declared public. A reader that infers dtypes "
         "lets one record change them, which the guarantee does not cover"
@@ -204,10 +205,10 @@ def unstated_kinds(columns: Sequence[Column]) -> str:
     texts = [repr(c.name) for c in unstated if c.source == _SOURCE_DTYPE and c.kind == "text"]
     if texts:
         said.append(
-            f"The cells of {_some(texts)} are stored as objects, texts or categories, so they are "
-            f"read as text, even if they are numbers: state schema={{{texts[0]}: 'number'}}, or "
-            "'date', 'boolean' or a list of categories, to read each cell as such. A duration has "
-            "to be made a number of days beforehand, and a month needs a format of dates"
+            f"The cells of {first_of(texts)} are stored as objects, texts or categories, so they "
+            f"are read as text, even if they are numbers: state schema={{{texts[0]}: 'number'}}, "
+            "or 'date', 'boolean' or a list of categories, to read each cell as such. A duration "
+            "has to be made a number of days beforehand, and a month needs a format of dates"
         )
     said.append(
         f"State every column, for example schema={{{unstated[0].name!r}: "
@@ -216,17 +217,10 @@ def unstated_kinds(columns: Sequence[Column]) -> str:
     keys = [repr(column.name) for column in unstated if looks_like_key(column.name)]
     if keys:
         said.append(
-            f"Judging by the name, {_some(keys)} may identify rows or persons, and will be used as "
-            "features unless the schema says 'drop'; fit(groups=...) protects persons"
+            f"Judging by the name, {first_of(keys)} may identify rows or persons, and will be used "
+            "as features unless the schema says 'drop'; fit(groups=...) protects persons"
         )
     return ". ".join(said)
-
-
-def _some(texts: Iterable[str]) -> str:
-    """List the first few of several texts, and count the others."""
-    first, *others = list(texts)
-    more = f" and {len(others) - 4} more" if len(others) > 4 else ""
-    return ", ".join([first, *others[:4]]) + more
 
 
 def looks_like_key(name: str) -> bool:
@@ -245,24 +239,20 @@ def _column(name: str, kind: str, **facts: Any) -> Column:
     """Return a column of a kind; a boolean column has two categories."""
     if kind == "boolean":
         return Column(name, "categories", categories=BOOLEAN, **facts)
-    if kind == "words":
-        return Column(name, kind, n_columns=_N_WORD_COLUMNS, **facts)
     return Column(name, kind, **facts)
 
 
 def _read_rule(name: str, rule: Any) -> Column:
     refusal = f"schema of the column {name!r} {_RULES_OF_COLUMNS}"
-    if isinstance(rule, Mapping):
-        return _read_facts(name, dict(rule), refusal)
     if isinstance(rule, str):
         if rule not in _WORDS:
             raise ValueError(f"{refusal}; got {rule!r}")
-        return _column(name, rule)
-    values = _to_list(rule, refusal)
-    numbers = [v for v in values if isinstance(v, int | float) and not isinstance(v, bool)]
-    if len(values) == len(numbers) == 2:
-        return _range_column(name, "number", values, None, refusal)
-    return _category_column(name, values, refusal)
+        rule = {"kind": rule}
+    elif not isinstance(rule, Mapping):
+        values = _to_list(rule, refusal)
+        numbers = [v for v in values if isinstance(v, int | float) and not isinstance(v, bool)]
+        rule = {"range" if len(values) == len(numbers) == 2 else "categories": values}
+    return _read_facts(name, dict(rule), refusal)
 
 
 def _is_size(value: Any) -> bool:
@@ -337,17 +327,15 @@ def _read_facts(name: str, facts: dict[str, Any], refusal: str) -> Column:
         date_format=facts.get("format"),
         unit=facts.get("unit", "").strip(),
         source="" if facts.get("stated", True) else "as found in the file",
-        n_columns=facts.get("columns", column.n_columns),
+        n_columns=facts.get("columns", _N_WORD_COLUMNS if kind == "words" else 0),
         indicates_missing=facts.get("missing") != "ignore",
     )
 
 
 def _to_list(values: Any, refusal: str) -> list[Any]:
-    try:
+    with suppress(TypeError):
         if not isinstance(values, str):
             return [plain(value) for value in storable(values)]
-    except TypeError:
-        pass
     raise ValueError(refusal)
 
 

@@ -10,7 +10,7 @@ import math
 import re
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, NoReturn
@@ -110,17 +110,20 @@ def check_training_data(
     return TrainingData(X, indices, label_set, getattr(probe, "feature_names_in_", None))
 
 
+def n_rows(X: Any) -> int:
+    """Return the number of rows of a table of any library, or of a sparse matrix."""
+    return int(X.shape[0]) if hasattr(X, "shape") else len(X)
+
+
 def check_lengths(X: Any, y: NDArray[Any], *, hides_rows: bool) -> None:
     """Refuse tables of different length; the error states no number of rows if it is hidden."""
-    n_rows = X.shape[0] if hasattr(X, "shape") else len(X)
-    if n_rows != len(y):
-        found = "" if hides_rows else f", got {n_rows} and {len(y)}"
+    if n_rows(X) != len(y):
+        found = "" if hides_rows else f", got {n_rows(X)} and {len(y)}"
         raise ValueError(f"X and y must have the same number of rows{found}")
 
 
 def _check_labels(y: ArrayLike) -> NDArray[Any]:
-    refuse_foreign_arrays("y", y)
-    y = y if isinstance(y, np.ndarray) else computed("y", y)
+    y = computed("y", y)
     array = array_or_none(y)
     if array is None or array.ndim not in (1, 2) or (array.ndim == 2 and array.shape[1] != 1):
         # The message of a library would show the shape, in which the number of rows may be private.
@@ -159,7 +162,7 @@ def is_missing(value: Any) -> bool:
         return True
     if isinstance(value, np.ma.MaskedArray):
         return True
-    if is_arrow_scalar(value):
+    if type(value).__module__.partition(".")[0] == "pyarrow" and hasattr(value, "as_py"):
         return is_missing(value.as_py())
     # NaT and every other NaN.
     return result_or(type(value).__name__ == "NAType", lambda: bool(value != value))  # noqa: PLR0124
@@ -191,14 +194,10 @@ def hidden(call: Callable[[], Result], otherwise: Callable[[], Other]) -> Result
 def call_silently(call: Callable[[], Result], failed: str) -> Result:
     """Return the result of foreign code for records, and drop its output; see `hidden`."""
 
-    def silent() -> Result:
-        with drop_output():
-            return call()
-
     def refuse() -> NoReturn:
         raise ValueError(failed)
 
-    return hidden(silent, refuse)
+    return hidden(drop_output()(call), refuse)
 
 
 def is_foreign_array(values: Any) -> bool:
@@ -209,15 +208,14 @@ def is_foreign_array(values: Any) -> bool:
 
 
 def computed(name: str, values: Any) -> Any:
-    """Return the array of an object of another library, which may compute it only now."""
+    """Return the array of an object of another library, which may compute it only now.
+
+    Chunks and masked arrays are refused.
+    """
+    refuse_foreign_arrays(name, values)
     if not is_foreign_array(values):
         return values
     return call_silently(lambda: np.asarray(values), UNREADABLE.format(name))
-
-
-def is_arrow_scalar(value: Any) -> bool:
-    """Return whether a value is a scalar of Arrow, without importing Arrow."""
-    return type(value).__module__.partition(".")[0] == "pyarrow" and hasattr(value, "as_py")
 
 
 def is_arrow_table(X: Any) -> bool:
@@ -272,7 +270,6 @@ def check_features(
 
     No error states the number of rows if it is hidden.
     """
-    refuse_foreign_arrays("X", X)
     X = computed("X", X)
     if is_arrow_table(X):
         texts = list(map(with_readable_texts, X.columns))
@@ -429,8 +426,13 @@ def check_two_dimensional(X: Any) -> Any:
 
 def _name_columns(names: Any, columns: Iterable[int]) -> str:
     labels = [repr(str(names[j])) if names is not None else str(int(j)) for j in columns]
-    more = f" and {len(labels) - 5} more" if len(labels) > 5 else ""
-    return ("column " if len(labels) == 1 else "columns ") + ", ".join(labels[:5]) + more
+    return ("column " if len(labels) == 1 else "columns ") + first_of(labels)
+
+
+def first_of(texts: Sequence[str]) -> str:
+    """List the first few of several texts, and count the others."""
+    more = f" and {len(texts) - 5} more" if len(texts) > 5 else ""
+    return ", ".join(texts[:5]) + more
 
 
 def _names_of(X: Any) -> Any:
@@ -531,7 +533,7 @@ def class_indices(y: ArrayLike, classes: ArrayLike | None) -> tuple[NDArray[np.i
             "which cannot distinguish them: give such labels as whole numbers of one "
             "type, or as text"
         )
-    table = _look_up(seen, label_set)
+    table = look_up(seen, label_set)
     if (table < 0).any():
         raise ValueError(_OTHER_LABEL + _unlike_types(labels, label_set))
     return table[inverse], label_set
@@ -559,7 +561,7 @@ def _label_codes(y: Any, classes: NDArray[Any]) -> NDArray[np.intp]:
     """Return the position of each label among public ones, -1 for others of their type."""
     labels = _check_labels(gathered(y))
     seen, inverse = _distinct_labels(labels)
-    codes = _look_up(seen, classes)
+    codes = look_up(seen, classes)
     unlike = _unlike_types(labels, classes) if len(labels) and (codes < 0).all() else ""
     if unlike:
         raise ValueError(_OTHER_LABEL + unlike)
@@ -588,7 +590,7 @@ def _unlike_types(labels: NDArray[Any], label_set: NDArray[Any]) -> str:
     return ""
 
 
-def _look_up(labels: NDArray[Any], label_set: NDArray[Any]) -> NDArray[np.intp]:
+def look_up(labels: NDArray[Any], label_set: NDArray[Any]) -> NDArray[np.intp]:
     """Return the position of each label, or -1 for another object, which may not be hashable."""
     position = {label: code for code, label in enumerate(label_set.tolist())}
     places = [result_or(-1, partial(position.get, label, -1)) for label in labels.tolist()]

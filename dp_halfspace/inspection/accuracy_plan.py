@@ -14,8 +14,8 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import rankdata
 from sklearn.base import BaseEstimator, clone
+from sklearn.metrics import roc_auc_score
 
 from dp_halfspace._html import align_columns
 from dp_halfspace._memory import NUMBER_BYTES, by_blocks, refuse_beyond_memory
@@ -131,8 +131,7 @@ def outlook(n_samples: int, n_features: int, epsilon: float = 1.0) -> Outlook:
     >>> here.is_poor, here.n_samples_wanted > 1000
     (True, True)
     """
-    if not 0.0 < epsilon <= EPSILON_RANGE[1]:
-        raise ValueError(f"epsilon must be positive and finite, got {epsilon!r}")
+    require("positive and finite", epsilon=epsilon)
     sizes = checked_size("n_samples", n_samples), checked_size("n_features", n_features)
     return Outlook(*sizes, float(epsilon))
 
@@ -367,10 +366,9 @@ def _area(scores: NDArray[np.float64], codes: NDArray[np.intp], n_classes: int) 
     columns = scores.reshape(len(codes), -1)
     sizes = np.bincount(codes, minlength=n_classes)
     classes = [1] if n_classes == 2 else range(n_classes)
-    areas = []
-    for k in classes:
-        others = len(codes) - sizes[k]
-        if 0 < sizes[k] < len(codes):
-            ranks = rankdata(columns[:, min(k, columns.shape[1] - 1)])
-            areas.append((ranks[codes == k].mean() - (sizes[k] + 1) / 2) / others)
+    areas = [
+        roc_auc_score(codes == k, columns[:, min(k, columns.shape[1] - 1)])
+        for k in classes
+        if 0 < sizes[k] < len(codes)
+    ]
     return float(np.mean(areas)) if areas else math.nan

@@ -97,6 +97,7 @@ class ColumnEffect:
         return np.asarray(np.abs(self.effects) <= BAND * self.deviations)
 
 
+@dataclass(eq=False, repr=False)
 class EffectsDisplay:
     """The effect of every column on the scores of a model, as curves.
 
@@ -155,15 +156,12 @@ class EffectsDisplay:
     ['0']
     """
 
-    def __init__(
-        self,
-        columns: Sequence[ColumnEffect],
-        classes: Sequence[Any],
-        explained: NDArray[np.float64] | None = None,
-    ) -> None:
-        self.columns = tuple(columns)
-        self.classes = tuple(classes)
-        self.explained = explained
+    columns: Sequence[ColumnEffect]
+    classes: Sequence[Any]
+    explained: NDArray[np.float64] | None = None
+
+    def __post_init__(self) -> None:
+        self.columns, self.classes = tuple(self.columns), tuple(self.classes)
 
     @classmethod
     def from_estimator(cls, model: Any) -> EffectsDisplay:
@@ -295,7 +293,8 @@ def _grids(facts: Sequence[_Fact]) -> Iterator[_Grid]:
             labels = tuple(map(str, column.categories))
         values = np.arange(float(len(labels)))
         if column.is_number and not labels and (column.has_range or is_released):
-            low, high = ends if column.has_range else around(centre, scale)
+            half = HALF_WIDTH * scale
+            low, high = ends if column.has_range else (centre - half, centre + half)
             values = np.linspace(low, high, _CURVE_POINTS)
         if len(values):
             cells: Any = values if column.is_number else column.categories
@@ -362,11 +361,6 @@ def _explained(
     scores = scores - scores.mean(axis=0)
     squares = np.square(total).sum(axis=0) * np.square(scores).sum(axis=0)
     return np.asarray(np.square((total * scores).sum(axis=0)) / np.maximum(squares, 1e-300))
-
-
-def around(centre: Any, scale: Any) -> tuple[Any, Any]:
-    """Return the ranges that are shown of columns of which centre and scale were released."""
-    return centre - HALF_WIDTH * scale, centre + HALF_WIDTH * scale
 
 
 def is_flag(centre: float, scale: float, ends: tuple[float, float]) -> bool:

@@ -60,8 +60,7 @@ def to_onnx(model: Any) -> Any:
         if (row_clip := getattr(scaler, "row_clip", None)) is not None:
             given = graph.shortened(given, row_clip)
     if not parts.scalers and parts.model.fill_value_ is not None:
-        missing = graph.apply("IsNaN", given)
-        given = graph.apply("Where", missing, parts.model.fill_value_, given)
+        given = graph.apply("Where", graph.apply("IsNaN", given), parts.model.fill_value_, given)
     norm, feature_map = float(parts.model.data_norm_), getattr(parts.model, "feature_map_", None)
     if feature_map is None and math.isfinite(norm):
         given = graph.clipped(given, norm)
@@ -91,7 +90,7 @@ def to_onnx(model: Any) -> Any:
     shape = rows if is_binary else [*rows, len(parts.coefficients)]
     outputs = [describe("label", kind, rows), describe("scores", kinds.FLOAT, shape)]
     made = helper.make_graph(graph.nodes, "dp_halfspace", inputs, outputs, graph.constants)
-    # Operators of this version allow axes of sums as inputs.
+    # In this version the axes of these operators are given as above.
     opset = [helper.make_opsetid("", 17)]
     # The oldest format with these operators, which newer readers can read as well.
     whole = helper.make_model(made, opset_imports=opset, ir_version=8)
@@ -123,8 +122,7 @@ class _Graph:
 
     def length(self, rows: str) -> str:
         """Add the length of every row."""
-        squares = self.apply("Mul", rows, rows)
-        return self.apply("Sqrt", self.apply("ReduceSum", squares, np.array([1]), keepdims=1))
+        return self.apply("ReduceL2", rows, axes=[1], keepdims=1)
 
     def clipped(self, rows: str, norm: float) -> str:
         """Scale rows down to a norm."""

@@ -86,19 +86,18 @@ class Balance:
 
     def after(self, rows: Sequence[Row], handle: str) -> Balance:
         """Add the rows that follow, and check that none of them was modified."""
-        last, digest, records = self.last, self.digest, []
+        last, digest, asked = self.last, self.digest, self.asked
+        counts, deltas = Counter(self.counts), set(self.deltas)
         for row in rows:
             last, digest = last + 1, digest_of(digest, row)
             if (row.number, row.digest) != (last, digest):
                 raise ValueError(f"the ledger {handle} is damaged at entry {last}")
-            records.append(entry_of(row).record)
-        counts, asked = Counter(self.counts), self.asked
-        for record in records:
+            record = entry_of(row).record
             # Entries with seeded noise, which a file may contain, have no guarantee.
             counts.update((Pure(math.inf),) if record.noise == "seeded" else record.events)
             asked = _SUM.add(asked, Decimal(repr(record.epsilon)))
-        deltas = self.deltas | {record.delta for record in records}
-        return Balance(digest, last, counts, asked, deltas)
+            deltas.add(record.delta)
+        return Balance(digest, last, counts, asked, frozenset(deltas))
 
     @property
     def events(self) -> list[Event]:

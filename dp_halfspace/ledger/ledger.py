@@ -39,9 +39,8 @@ Plan: TypeAlias = Callable[[float], PrivacyRecord]
 
 @dataclass(slots=True)
 class _Reading:
-    """A store and the entries read from it; shared by handles that state different purposes."""
+    """What was read of a store; shared by handles that state different purposes."""
 
-    store: Store
     balance: Balance
 
 
@@ -129,8 +128,7 @@ class PrivacyLedger:
             epsilon=epsilon, delta=delta, dataset=dataset, adjacency=adjacency, adaptive=adaptive
         )
         self._bind(open_store(path, asked))
-        stored = self._store.terms
-        differing = [name for name, value in asked.items() if stored[name] != value]
+        differing = [name for name, value in asked.items() if self._store.terms[name] != value]
         if differing:
             raise ValueError(
                 f"{self.handle} was made with other terms: {', '.join(differing)}; "
@@ -139,13 +137,9 @@ class PrivacyLedger:
 
     def _bind(self, store: Store, about: Mapping[str, str] | None = None) -> None:
         """Start reading a store from its beginning."""
-        self._reading = _Reading(store, Balance(store.first_digest))
+        self._store, self._reading = store, _Reading(Balance(store.first_digest))
         self._about = dict(about or {})
         self._plan: Plan | None = None
-
-    @property
-    def _store(self) -> Store:
-        return self._reading.store
 
     def annotated(self, *, purpose: str | None) -> PrivacyLedger:
         """Return a handle on the same account whose entries state a purpose.
@@ -208,7 +202,7 @@ class PrivacyLedger:
         other = PrivacyLedger.__new__(type(self))
         stated = {**self._about, **about}
         other._about = {name: text for name, text in stated.items() if text is not None}
-        other._reading, other._plan = self._reading, self._plan
+        other._store, other._reading, other._plan = self._store, self._reading, self._plan
         return other
 
     @property
@@ -372,8 +366,7 @@ class PrivacyLedger:
         >>> _ = model.set_params(epsilon=left).fit(X, y)
         """
         plan: Plan = release._plans(*data, **options) if hasattr(release, "_plans") else release
-        accepts = partial(self._accepts, self._current(), plan)
-        return largest_epsilon(accepts, self.epsilon)
+        return largest_epsilon(partial(self._accepts, self._current(), plan), self.epsilon)
 
     def entries(self) -> list[LedgerEntry]:
         """Everything charged so far, in order; a changed or missing entry raises ValueError."""
@@ -406,8 +399,7 @@ class PrivacyLedger:
 
     def __getstate__(self) -> dict[str, Any]:
         """Store the handle and what it states, for pickle and skops."""
-        account = self._store.first_digest
-        return {"handle": self.handle, "account": account, "about": self._about}
+        return {"handle": self.handle, "account": self._store.first_digest, "about": self._about}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         """Find the account again; a model whose ledger is lost still predicts."""

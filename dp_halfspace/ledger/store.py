@@ -153,7 +153,6 @@ class LostStore:
 
     def transaction(self, *, writes: bool) -> AbstractContextManager[Transaction]:
         """Refuse."""
-        del writes
         raise BudgetError(self.reason)
 
 
@@ -302,8 +301,7 @@ class FileStore(_HasTerms):
         try:
             with _connected:
                 before = _identity(self.path)
-                connection = _connect(self.path)
-                try:
+                with closing(_connect(self.path)) as connection:
                     connection.execute("BEGIN IMMEDIATE" if writes else "BEGIN")
                     account = _account_in(connection, self.path)
                     if account.digest != self.first_digest:
@@ -315,8 +313,6 @@ class FileStore(_HasTerms):
                     # The entry is durable before noise is drawn; after an exception this is not
                     # reached.
                     connection.execute("COMMIT")
-                finally:
-                    connection.close()
                 if _identity(self.path) != before:
                     raise BudgetError(
                         f"the file of the ledger {self.handle} was replaced while it was in use, "

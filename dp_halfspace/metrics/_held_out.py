@@ -16,7 +16,7 @@ from scipy import sparse
 
 from dp_halfspace._sklearn_compat import rows_of
 from dp_halfspace.data.cells import category_of, spellings
-from dp_halfspace.data.chunked_data import labelled_chunks, without_ledger_and_seed
+from dp_halfspace.data.chunked_data import labelled_chunks, of_rows, without_ledger_and_seed
 from dp_halfspace.data.chunks import Chunks, apply_to_chunks, kept
 from dp_halfspace.data.frame import column_of
 from dp_halfspace.data.owners import sort_by_person
@@ -79,7 +79,7 @@ class HeldOut:
             nothing = outcome(model, self.X.sample, codes, self.classes)[:0]
         if self.people is None:
             about = (outcome, model, nothing, self.codes, self.classes)
-            return kept(apply_to_chunks(_by_rows, self.X, *about))
+            return kept(apply_to_chunks(of_rows, self.X, *about))
 
         def of(index: NDArray[np.intp]) -> NDArray[Any]:
             rows = rows_of(self.X, self.order[index])
@@ -93,14 +93,6 @@ class Outcomes(NamedTuple):
 
     data: HeldOut
     values: Any
-
-
-def _by_rows(X: Any, outcome: Callable[..., Any], model: Any, nothing: Any, *labels: Any) -> Any:
-    """Call a function of a model with the rows as the first argument, as for chunks.
-
-    A chunk without rows has `nothing` as its result, because models refuse it.
-    """
-    return nothing if nothing is not None and not len(labels[0]) else outcome(model, X, *labels)
 
 
 def known_classes(model: Any) -> NDArray[Any]:
@@ -136,19 +128,12 @@ def group_codes(
     Values are compared by their canonical texts. A single text in a column of a file turns all
     numbers of the column into texts, and this must not change the groups of the other records.
     """
-    refuse_foreign_arrays("by", by)
     listed = [None if is_missing(value) else category_of(value) for value in by_values]
     categories = tuple(value for value in listed if value is not None)
     if not listed or len(categories) < len(listed):
         raise ValueError("by_values must be a list of at least one value, and of none missing")
     if len(set(categories)) < len(categories):
         raise ValueError("by_values must not list a value twice; 1 and '1' are one value")
-    rule = "by must be one-dimensional: the group of each record"
-    if isinstance(by, str | bytes) or getattr(by, "ndim", 1) != 1 or not hasattr(by, "__len__"):
-        raise ValueError(rule)
-    if len(by) != n_rows:
-        found = "" if hides_rows else f", got {len(by)} and {n_rows}"
-        raise ValueError(f"by and X must have the same number of rows{found}")
     number = spellings(categories)
-    column = column_of("by", by)
+    column = column_of("by", by, n_rows, "the group of each record", hides_rows=hides_rows)
     return column.read(lambda cell: number.get(category_of(cell) or "", len(listed)), dtype=np.intp)

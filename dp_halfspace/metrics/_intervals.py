@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from scipy.special import ndtr, ndtri
@@ -20,9 +20,9 @@ from scipy.special import ndtr, ndtri
 from dp_halfspace.metrics._tallies import LARGEST_LOG_LOSS, RIGHT, SCALE
 from dp_halfspace.rows.blocks import FloatArray
 
-# Value, lower end and upper end. Noise may take each out of the range of the metric, and deviations
-# of several estimates are combined before `within_range` cuts them.
-Estimate = tuple[Any, Any, Any]
+# Value, lower end and upper end, along the first axis. Noise may take each out of the range of the
+# metric, and deviations of several estimates are combined before `within_range` cuts them.
+Estimate: TypeAlias = FloatArray
 
 # Deviations that a normal variable exceeds with 2 % on either side: an interval of 95 %, and one
 # more for what is approximate. A noisy count stands out of its noise by as many.
@@ -61,10 +61,8 @@ class Released:
 
 def within_range(estimate: Estimate, largest: float = 1.0) -> Estimate:
     """Cut an estimate at the range of the metric; a value that is moved keeps its deviations."""
-    center, low, high = estimate
-    value = np.clip(center, 0.0, largest)
-    low, high = (np.clip(value + (end - center), 0.0, largest) for end in (low, high))
-    return value, low, high
+    value = np.clip(estimate[0], 0.0, largest)
+    return np.asarray(np.clip(value + (estimate - estimate[0]), 0.0, largest))
 
 
 def _invert(
@@ -94,7 +92,7 @@ def _invert(
         statistic = numerator - middle * denominator
         accepted = ~is_known | (sign * statistic <= deviation(middle, statistic))
         inner, outer = np.where(accepted, middle, inner), np.where(accepted, outer, middle)
-    return center, outer[0], outer[1]
+    return np.stack([center, *outer])
 
 
 def _limit(sampling: Any, noise: Any, released: Released) -> Any:
@@ -183,14 +181,12 @@ def majority_share(by_class: Released) -> Estimate:
     )
     whole = replace(by_class, variance=by_class.variance * columns, limit=limits)
     shares = within_range(_share_of_n(by_class.counts.sum(axis=-1), whole))
-    value, low, high = (np.maximum(part.max(axis=-1), 1.0 / k) for part in shares)
-    return value, low, high
+    return np.asarray(np.maximum(shares.max(axis=-1), 1.0 / k))
 
 
 def counts_of_records(released: Released) -> Estimate:
     """Estimate every count, as a number of records."""
-    value, low, high = (released.n * part for part in _share_of_n(released.counts, released))
-    return value, low, high
+    return released.n * _share_of_n(released.counts, released)
 
 
 def mean_log_loss(released: Released) -> Estimate:
@@ -209,8 +205,7 @@ def mean_log_loss(released: Released) -> Estimate:
         part = np.minimum(p / np.maximum(mean, _SMALLEST_VARIANCE), 1.0)
         return _limit(n * p * (1.0 - p) - part * inner, noise, losses)
 
-    value, low, high = (LARGEST_LOG_LOSS * part for part in _invert(total, float(n), deviation))
-    return value, low, high
+    return LARGEST_LOG_LOSS * _invert(total, float(n), deviation)
 
 
 def _of_table(released: Released, numerator: list[int], denominator: list[int]) -> Estimate:
@@ -269,7 +264,7 @@ def _mean_of_rows(released: Released, own: FloatArray) -> Estimate:
     down, up = np.sqrt(np.square(gaps).sum(axis=-1))
     known = np.clip(np.where(is_known, center, 0.0).sum(axis=-1), 0.0, k - unknown)
     value = known + np.where(is_known, 0.0, np.clip(center, 0.0, 1.0)).sum(axis=-1)
-    return value / k, (known - down) / k, (known + up + unknown) / k
+    return np.asarray(np.stack([value, known - down, known + up + unknown]) / k)
 
 
 def _with_total(released: Released) -> Released:

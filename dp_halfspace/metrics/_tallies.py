@@ -8,17 +8,18 @@ from __future__ import annotations
 
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import partial
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
 
-from dp_halfspace._silence import result_or
 from dp_halfspace.data.people import People
+from dp_halfspace.data.validation import look_up
 from dp_halfspace.rows.blocks import FloatArray
 
+# Positions of labels, or of predicted ones, among the sorted classes.
+Codes: TypeAlias = NDArray[np.intp]
 # Log losses over the largest one are multiples of 1 / SCALE.
 SCALE = 2**16
 # Log losses are clipped at this, in nats: a probability of .0067.
@@ -64,52 +65,47 @@ def score_borders(model: Any) -> FloatArray | None:
     return HALF_LOG_ODDS if hasattr(model, "predict_proba") else None
 
 
-def between_places(values: NDArray[np.float64], people: People | None) -> NDArray[np.float64]:
+def between_places(values: FloatArray, people: People | None) -> FloatArray:
     """Count the records, or people, from each of the public places up to the next."""
     weights = None if people is None else people.weights
     counts = np.bincount(np.searchsorted(PLACES, values), weights, len(PLACES) + 1)
     return counts.astype(np.float64)
 
 
-def places(counts: NDArray[np.float64], n: int) -> NDArray[np.float64]:
+def places(counts: FloatArray, n: int) -> FloatArray:
     """Return minus the distance of each public place from the two quartiles, in records."""
     below = np.cumsum(counts)[:-1]
-    scores: NDArray[np.float64] = -np.abs(below - np.array([[0.25], [0.75]]) * n)
-    return scores
+    return np.asarray(-np.abs(below - np.array([[0.25], [0.75]]) * n))
 
 
-def cells_between(ends: NDArray[np.float64]) -> NDArray[np.float64]:
+def cells_between(ends: FloatArray) -> FloatArray:
     """Return borders of cells for scores whose quartiles were released, in any order."""
     width = np.ptp(ends) + 2.0**-8 * np.abs(ends).max() + PLACES[PLACES > 0.0].min()
-    borders: NDArray[np.float64] = ends.mean() + width * _WIDTHS
-    return borders
+    return np.asarray(ends.mean() + width * _WIDTHS)
 
 
-def chances_of_truth(
-    model: Any, X: Any, codes: NDArray[np.intp], classes: NDArray[Any]
-) -> NDArray[np.float64]:
+def chances_of_truth(model: Any, X: Any, codes: Codes, classes: NDArray[Any]) -> FloatArray:
     """Return the predicted probability of the class of each record."""
     return probabilities_of_all(model, X, codes, classes)[np.arange(len(codes)), codes]
 
 
-def probabilities_of_all(
-    model: Any, X: Any, codes: NDArray[np.intp], classes: NDArray[Any]
-) -> NDArray[np.float64]:
+def probabilities_of_all(model: Any, X: Any, codes: Codes, classes: NDArray[Any]) -> FloatArray:
     """Return the probabilities of the sorted classes; NaN counts as zero."""
     found = _numbers(model, "predict_proba", X, (len(codes), len(classes)))
     return np.nan_to_num(found[:, np.argsort(np.asarray(model.classes_))])
 
 
-def predicted_classes(
-    model: Any, X: Any, codes: NDArray[np.intp], classes: NDArray[Any]
-) -> NDArray[np.intp]:
-    """Return the class index that the model predicts for each record; `classes` are sorted."""
-    return _coded_labels(_answers_in_shape(model, "predict", X, codes.shape), codes, classes)
+def predicted_classes(model: Any, X: Any, codes: Codes, classes: NDArray[Any]) -> Codes:
+    """Return the class index that the model predicts for each record; `classes` are sorted.
+
+    An unknown label is a wrong prediction, and counts as the class after that of the record. An
+    exception would reveal something about the record.
+    """
+    found = look_up(_answers_in_shape(model, "predict", X, codes.shape), classes)
+    return np.where(found >= 0, found, (codes + 1) % len(classes))
 
 
-def scores_of(
-    model: Any, X: Any, codes: NDArray[np.intp], classes: NDArray[Any]
-) -> NDArray[np.float64]:
+def scores_of(model: Any, X: Any, codes: Codes, classes: NDArray[Any]) -> FloatArray:
     """Return the score of each record for the second class: a probability, if there is one."""
     if hasattr(model, "predict_proba"):
         return probabilities_of_all(model, X, codes, classes)[:, 1]
@@ -119,16 +115,13 @@ def scores_of(
     return np.nan_to_num(scores if is_sorted else -scores)
 
 
-def log_losses_of(
-    model: Any, X: Any, codes: NDArray[np.intp], classes: NDArray[Any]
-) -> NDArray[np.int64]:
+def log_losses_of(model: Any, X: Any, codes: Codes, classes: NDArray[Any]) -> NDArray[np.int64]:
     """Return minus the logarithm of the probability of the truth, in `LARGEST_LOG_LOSS`/SCALE."""
     chances = chances_of_truth(model, X, codes, classes)
     # Below the smallest of these, and for NaN, the loss is the largest one.
     chances = np.clip(chances, 0.5 * np.exp(-LARGEST_LOG_LOSS), 1.0)
     loss = -np.log(chances) / LARGEST_LOG_LOSS
-    whole: NDArray[np.int64] = np.rint(SCALE * np.clip(loss, 0.0, 1.0)).astype(np.int64)
-    return whole
+    return np.asarray(np.rint(SCALE * np.clip(loss, 0.0, 1.0)).astype(np.int64))
 
 
 def _answers_in_shape(model: Any, method: str, X: Any, shape: tuple[int, ...]) -> NDArray[Any]:
@@ -144,7 +137,7 @@ def _answers_in_shape(model: Any, method: str, X: Any, shape: tuple[int, ...]) -
     return answers
 
 
-def _numbers(model: Any, method: str, X: Any, shape: tuple[int, ...]) -> NDArray[np.float64]:
+def _numbers(model: Any, method: str, X: Any, shape: tuple[int, ...]) -> FloatArray:
     """Return outputs as floats; an exception would quote the value that is not a number."""
     answers = _answers_in_shape(model, method, X, shape)
     with suppress(TypeError, ValueError, OverflowError):
@@ -152,41 +145,24 @@ def _numbers(model: Any, method: str, X: Any, shape: tuple[int, ...]) -> NDArray
     raise ValueError(f"model.{method} must return real numbers")
 
 
-def _coded_labels(
-    labels: NDArray[Any], codes: NDArray[np.intp], classes: NDArray[Any]
-) -> NDArray[np.intp]:
-    """Return the positions of predicted labels; an unknown label is a wrong prediction.
-
-    It counts as the class after that of the record. An exception would reveal something about the
-    record.
-    """
-    positions = {label: code for code, label in enumerate(classes.tolist())}
-    # Some labels cannot be looked up.
-    places = [result_or(-1, partial(positions.get, label, -1)) for label in labels.tolist()]
-    found = np.array(places, dtype=np.intp)
-    return np.where(found >= 0, found, (codes + 1) % len(classes))
-
-
-def count_right_beside_classes(
-    values: NDArray[Any], codes: NDArray[np.intp], cells: Cells
-) -> FloatArray:
+def count_right_beside_classes(values: NDArray[Any], codes: Codes, cells: Cells) -> FloatArray:
     """Count the correctly predicted records, in units of `RIGHT`, and the records of each class."""
     by_class = count_right_by_class(values, codes, cells)
     return np.append(RIGHT * by_class[:, 1].sum(), by_class.sum(axis=1))
 
 
-def count_right_by_class(values: NDArray[Any], codes: NDArray[np.intp], cells: Cells) -> FloatArray:
+def count_right_by_class(values: NDArray[Any], codes: Codes, cells: Cells) -> FloatArray:
     """Count the wrongly and the correctly predicted records of each class."""
     return _histogram(codes, (values == codes).astype(np.intp), (cells.n_classes, 2), cells.weights)
 
 
-def count_confusions(values: NDArray[Any], codes: NDArray[np.intp], cells: Cells) -> FloatArray:
+def count_confusions(values: NDArray[Any], codes: Codes, cells: Cells) -> FloatArray:
     """Count the records of each class by the class that is predicted."""
     return _histogram(codes, values, (cells.n_classes, cells.n_classes), cells.weights)
 
 
 def count_confusions_of_groups(
-    values: NDArray[Any], codes: NDArray[np.intp], groups: NDArray[np.intp], cells: Cells
+    values: NDArray[Any], codes: Codes, groups: Codes, cells: Cells
 ) -> FloatArray:
     """Count the records of each group and class by the class that is predicted."""
     k, n_groups = cells.n_classes, cells.n_groups
@@ -194,16 +170,15 @@ def count_confusions_of_groups(
     return table.reshape(n_groups, k, k)
 
 
-def count_scores(values: NDArray[Any], codes: NDArray[np.intp], cells: Cells) -> FloatArray:
+def count_scores(values: NDArray[Any], codes: Codes, cells: Cells) -> FloatArray:
     """Count the records of each class by the cell of their score."""
     assert cells.borders is not None, "cells of scores have borders"
     found = np.searchsorted(cells.borders, values, side="right")
     return _histogram(codes, found, (cells.n_classes, len(cells.borders) + 1), cells.weights)
 
 
-def sum_losses(values: NDArray[Any], codes: NDArray[np.intp], cells: Cells) -> FloatArray:
+def sum_losses(values: NDArray[Any], codes: Codes, cells: Cells) -> FloatArray:
     """Sum the losses of all records, or of the means of all people."""
-    del codes
     people = cells.people
     if people is not None:
         values = np.add.reduceat(values, people.starts) // people.counts
@@ -213,11 +188,11 @@ def sum_losses(values: NDArray[Any], codes: NDArray[np.intp], cells: Cells) -> F
 
 
 def _histogram(
-    rows: NDArray[np.intp],
-    columns: NDArray[np.intp],
+    rows: Codes,
+    columns: Codes,
     shape: tuple[int, int],
-    weights: NDArray[np.float64] | None,
-) -> NDArray[np.float64]:
+    weights: FloatArray | None,
+) -> FloatArray:
     """Add the weights of the records of every cell of a table."""
     counts = np.bincount(rows * shape[1] + columns, weights, shape[0] * shape[1])
     return counts.astype(np.float64).reshape(shape)

@@ -439,8 +439,7 @@ class _Job:
             return np.array([-1.0, 1.0])
         distances = door.map(_distances)
         chosen = [distances.choose(itemgetter(k), self.place) for k in range(2)]
-        found: NDArray[np.float64] = tallies.PLACES[chosen]
-        return found
+        return np.asarray(tallies.PLACES[chosen])
 
 
 def _distances(given: Outcomes) -> Any:
@@ -472,9 +471,9 @@ def _score(
     return PrivateScore(name, value, (low, high), record, classes, None, groups, released.counts)
 
 
-def _plain(estimate: intervals.Estimate) -> intervals.Estimate:
+def _plain(estimate: intervals.Estimate) -> tuple[Any, Any, Any]:
     """Return single numbers as floats."""
-    value, low, high = (part if np.ndim(part) else float(part) for part in estimate)
+    value, low, high = estimate.tolist() if estimate.ndim == 1 else estimate
     return value, low, high
 
 
@@ -492,8 +491,7 @@ def _groups_of(
         if METRICS[name].in_group is None:
             known = ", ".join(k for k, metric in METRICS.items() if metric.in_group is not None)
             raise ValueError(f"metric={name!r} cannot be released by group: choose among {known}")
-    hidden = data.people is not None
-    codes = group_codes(by, by_values, len(data.codes), hides_rows=hidden)
+    codes = group_codes(by, by_values, len(data.codes), hides_rows=data.people is not None)
     return codes if data.order is None else codes[data.order]
 
 

@@ -9,9 +9,7 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 
-from dp_halfspace.privacy.mechanisms import ExponentialChoice, NoNoise
 from dp_halfspace.rows.blocks import FloatArray
 
 # Targets and slacks are multiples of one over this, so that everything computed from counts is
@@ -81,10 +79,3 @@ def crossing_utilities(excess: FloatArray) -> FloatArray:
     utilities = excess.copy()
     np.minimum(utilities[..., 1:], -before, out=utilities[..., 1:])
     return utilities
-
-
-def chosen_places(released: FloatArray, mechanism: ExponentialChoice | NoNoise) -> NDArray[np.intp]:
-    """Return the numbers of the chosen candidates; without noise those of the best."""
-    if isinstance(mechanism, NoNoise):
-        return np.atleast_1d(released.argmax(axis=-1))
-    return released.astype(np.intp)

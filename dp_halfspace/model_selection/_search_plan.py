@@ -16,7 +16,7 @@ from dp_halfspace._rounding import FAR_UP, UP, WIDE_DOWN
 from dp_halfspace.exceptions import BudgetError
 from dp_halfspace.papers.margin_selection import SCORE_SHARES, STOPPING_SHAPE
 from dp_halfspace.privacy import accounting
-from dp_halfspace.privacy.events import Event, Gaussian, Pure, single_runs
+from dp_halfspace.privacy.events import Event, Gaussian, Pure, single_runs, total_mu
 from dp_halfspace.privacy.mechanisms import (
     ExponentialChoice,
     GaussianNoise,
@@ -243,9 +243,7 @@ def run_epsilon(mu: float, delta: float) -> float:
 
 def _gaussian_cost(events: Sequence[Event]) -> float | None:
     """Return the mu of events that are all Gaussian, None if one is not."""
-    total = 0.0
-    for event, count in single_runs(events).items():
-        if not isinstance(event, Gaussian):
-            return None
-        total += count * event.mu * event.mu
-    return math.sqrt(total)
+    counts = single_runs(events)
+    if not all(isinstance(event, Gaussian) for event in counts):
+        return None
+    return total_mu(tuple(counts.items()))

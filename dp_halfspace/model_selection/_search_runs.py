@@ -96,7 +96,6 @@ def _count_ordered_pairs(model: Any, X: Any, indices: Array, classes: Array) -> 
 
     The result is the area under the ROC curve times a number that is the same for all candidates.
     """
-    del classes
     has_scores = hasattr(model, "decision_function")
     scores = model.decision_function(X) if has_scores else model.predict_proba(X)[:, 1]
     scores = np.nan_to_num(np.array(scores, dtype=np.float64))
@@ -201,8 +200,7 @@ def run_candidates(
         )
         for number, model in enumerate(models)
     )
-    runs: Iterator[Run] = _pool(n_jobs)(tasks)
-    return runs
+    yield from _pool(n_jobs)(tasks)
 
 
 def _train_and_score(

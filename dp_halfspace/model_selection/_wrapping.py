@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -14,16 +14,6 @@ from sklearn.utils.validation import check_is_fitted
 
 from dp_halfspace._budget import SharedLedger
 from dp_halfspace.data.validation import share_of_right
-
-
-def _inner_has(name: str) -> Callable[[Any], bool]:
-    """Return a check whether the wrapped model has a method."""
-
-    def check(outer: Any) -> bool:
-        getattr(outer._inner, name)
-        return True
-
-    return check
 
 
 class WrappingClassifier(MetaEstimatorMixin, ClassifierMixin, SharedLedger):
@@ -75,7 +65,7 @@ class WrappingClassifier(MetaEstimatorMixin, ClassifierMixin, SharedLedger):
         """
         return share_of_right(y, self.predict(X), self.classes_, sample_weight)
 
-    @available_if(_inner_has("predict_proba"))
+    @available_if(attrgetter("_inner.predict_proba"))
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
         """Return the probabilities of the model inside as they are.
 
@@ -90,7 +80,7 @@ class WrappingClassifier(MetaEstimatorMixin, ClassifierMixin, SharedLedger):
         check_is_fitted(self)
         return np.asarray(self._inner.predict_proba(X))
 
-    @available_if(_inner_has("decision_function"))
+    @available_if(attrgetter("_inner.decision_function"))
     def decision_function(self, X: Any) -> NDArray[np.float64]:
         """Return the scores of the model inside as they are.
 

@@ -21,11 +21,11 @@ from scipy.special import expit, lambertw, ndtri
 from sklearn.utils.validation import check_is_fitted
 
 from dp_halfspace._budget import BUDGET, warn_of_calls_around, warn_of_weak_budget
-from dp_halfspace._memory import OutOfMemory, shortages_dropped
 from dp_halfspace._params import fit_context
 from dp_halfspace._sklearn_compat import HasMethods, Interval, StrOptions
 from dp_halfspace.data.chunked_data import by_chunks
 from dp_halfspace.data.chunks import sum_over_chunks
+from dp_halfspace.data.validation import n_rows
 from dp_halfspace.exceptions import warn_caller
 from dp_halfspace.metrics import _tallies as tallies
 from dp_halfspace.metrics._held_out import HeldOut, Outcomes, held_out
@@ -34,7 +34,7 @@ from dp_halfspace.model_selection._wrapping import WrappingClassifier
 from dp_halfspace.privacy.budget import Budget
 from dp_halfspace.privacy.door import Door
 from dp_halfspace.privacy.events import Event
-from dp_halfspace.privacy.mechanisms import ExponentialChoice, NoNoise
+from dp_halfspace.privacy.mechanisms import ExponentialChoice, NoNoise, noise_deviation
 from dp_halfspace.privacy.noise import DiscreteLaplaceNoise
 from dp_halfspace.privacy.record import PrivacyRecord
 
@@ -53,6 +53,8 @@ class PrefitClassifier(WrappingClassifier, ABC):
     learnt_part: ClassVar[str]
     # The model must have at least one of these methods.
     _methods: tuple[str, ...] = ("predict_proba",)
+    # Function of model, rows, class indices and classes: one outcome for each record.
+    _outcome: ClassVar[Callable[..., NDArray[np.float64]]]
 
     def _check_model(self) -> None:
         """Refuse an object that is not a fitted classifier with the required methods."""
@@ -164,11 +166,6 @@ class PrefitClassifier(WrappingClassifier, ABC):
         public = {"n_samples": data.n, "classes": data.classes.tolist()}
         return self._record_of(plan, 0.0, data.people, public)
 
-    @property
-    @abstractmethod
-    def _outcome(self) -> Callable[..., NDArray[np.float64]]:
-        """Function of model, rows, class indices and classes: one outcome for each record."""
-
     @abstractmethod
     def _plan_release(self, data: HeldOut) -> Any:
         """Fix the public numbers: ``events``, ``public`` and what the release needs."""
@@ -176,14 +173,6 @@ class PrefitClassifier(WrappingClassifier, ABC):
     @abstractmethod
     def _release(self, plan: Any, door: Door) -> None:
         """Count the outcomes behind the door, release and set the fitted attributes."""
-
-    def __sklearn_is_fitted__(self) -> bool:
-        return "privacy_" in self.__dict__
-
-
-def n_rows(X: Any) -> int:
-    """Return the number of rows of any input of a model."""
-    return int(X.shape[0]) if hasattr(X, "shape") else len(X)
 
 
 # Natural logarithm of the ratio of the weights of a candidate and of the one before it.
@@ -201,8 +190,6 @@ def slack_for_failure(n_candidates: int, rate: float, beta: float) -> float:
     The weight of a candidate is the exponential of the rate times its utility, and the last
     candidate always meets the target.
     """
-    if math.isinf(rate):
-        return 0.0
     return crossing.rounded_up(math.log(max(n_candidates - 1, 1) / beta) / rate)
 
 
@@ -226,7 +213,7 @@ class MeanSlack:
     @property
     def step(self) -> float:
         """Loss of utility of a candidate relative to the next one: a weight of about .9."""
-        return 0.0 if math.isinf(self.rate) else crossing.rounded_up(_UTILITY_STEP / self.rate)
+        return crossing.rounded_up(_UTILITY_STEP / self.rate)
 
     @property
     def odds(self) -> float:
@@ -304,11 +291,6 @@ class _Threshold:
         return {"target": self.target, "value": self.value, "thresholds": self.borders}
 
     @property
-    def thresholds(self) -> NDArray[np.float64]:
-        """The candidates, preferred ones first."""
-        return crossing.candidates(self.target, self.borders)
-
-    @property
     def takes(self) -> float:
         """Number that the positive records, or for a false positive rate all records, must exceed.
 
@@ -343,8 +325,7 @@ class _Threshold:
         # There are at most n negatives.
         counted = float(n)
         if self.count is not None:
-            noise = self.count.deviation if isinstance(self.count, DiscreteLaplaceNoise) else 0.0
-            counted = min(max((count or 0.0) + noise, 1.0), counted)
+            counted = min(max((count or 0.0) + noise_deviation(self.count), 1.0), counted)
         spread = crossing.most_and_variance(self.target, self.value)[1] * counted
         usual = math.sqrt(spread + self.variance)
         return max(self.slack, crossing.rounded_up(self.deviations * usual))
@@ -446,6 +427,7 @@ class PrivateThresholdClassifier(PrefitClassifier):
 
     learnt_part = "threshold"
     _methods = ("predict_proba", "decision_function")
+    _outcome = staticmethod(tallies.scores_of)
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "estimator": [HasMethods(["fit", "predict"])],
         "target": [StrOptions({"recall", "precision", "fpr", "false_positive_rate"})],
@@ -461,11 +443,6 @@ class PrivateThresholdClassifier(PrefitClassifier):
             raise ValueError(
                 f"PrivateThresholdClassifier needs a model of two classes, got {n_classes}"
             )
-
-    @property
-    def _outcome(self) -> Callable[..., NDArray[np.float64]]:
-        """The model output that is used for a record: the score of the positive class."""
-        return tallies.scores_of
 
     def _plan_release(self, data: HeldOut) -> _Threshold:
         """Fix the candidates, the noise and the slacks: all of it is public."""
@@ -509,9 +486,8 @@ class PrivateThresholdClassifier(PrefitClassifier):
         count = None
         if plan.count is not None:
             count = float(above.release(lambda each: np.floor(each.positive[-1:]), plan.count)[0])
-        released = above.release(partial(plan.utilities, count), plan.choice)
-        place = int(crossing.chosen_places(released, plan.choice)[0])
-        self.threshold_ = float(plan.thresholds[place])
+        place = above.choose(partial(plan.utilities, count), plan.choice)
+        self.threshold_ = float(crossing.candidates(plan.target, plan.borders)[place])
         self.n_positive_ = count
 
     def _warn_of_plan(self, plan: _Threshold, data: HeldOut) -> None:
@@ -683,16 +659,12 @@ class PrivateConformalClassifier(PrefitClassifier):
     ledger: Any = None
 
     learnt_part = "size of the sets"
+    _outcome = staticmethod(tallies.chances_of_truth)
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "estimator": [HasMethods(["fit", "predict"])],
         "coverage": [Interval(Real, 0.5, 0.999, closed="both")],
         **_PURE_BUDGET,
     }
-
-    @property
-    def _outcome(self) -> Callable[..., NDArray[np.float64]]:
-        """The model output that is used for a record: the probability of its class."""
-        return tallies.chances_of_truth
 
     def _plan_release(self, data: HeldOut) -> _SetSize:
         """Fix the noise and the slacks: all of it is public."""
@@ -717,8 +689,7 @@ class PrivateConformalClassifier(PrefitClassifier):
         - Sensitivity: 1 of each utility.
         - Proof: ``docs/proofs/operating_points.md``, sections 1 and 3.
         """
-        released = door.release(plan.utilities, plan.choice)
-        (place,) = crossing.chosen_places(released, plan.choice)
+        place = door.choose(plan.utilities, plan.choice)
         self.threshold_ = float(np.append(_LOG_ODDS_OF_SETS[::-1], 0.0)[place])
 
     def _warn_of_plan(self, plan: _SetSize, data: HeldOut) -> None:
@@ -751,7 +722,5 @@ class PrivateConformalClassifier(PrefitClassifier):
         """
         check_is_fitted(self)
         codes = np.zeros(n_rows(X), dtype=np.intp)
-        with shortages_dropped():
-            probabilities = tallies.probabilities_of_all(self.estimator, X, codes, self.classes_)
-            return np.asarray((probabilities >= self.threshold_) | (self.threshold_ <= 0.0))
-        raise OutOfMemory("there is not enough memory for these sets: give fewer rows at a time")
+        probabilities = tallies.probabilities_of_all(self.estimator, X, codes, self.classes_)
+        return np.asarray((probabilities >= self.threshold_) | (self.threshold_ <= 0.0))

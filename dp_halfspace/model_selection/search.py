@@ -412,15 +412,13 @@ class PrivateSearchCV(WrappingClassifier):
                 )
 
     def _with_params(self, params: _Params) -> Any:
-        """Return the estimator with parameters of the grid."""
-        free = {k: clone(value, safe=False) for k, value in params.items() if k not in _OWN}
-        return clone(self.estimator).set_params(**free)
+        """Return the estimator with other parameters."""
+        own = {name: clone(value, safe=False) for name, value in params.items()}
+        return clone(self.estimator).set_params(**own)
 
     def _candidate(self, params: _Params) -> Any:
         """Return an estimator that charges no ledger and prints nothing."""
-        own = {name: value for name, value in params.items() if name in _OWN}
-        candidate = silence(self._with_params(params))
-        return candidate.set_params(**{"ledger": None, "random_state": None, **own})
+        return silence(self._with_params(params)).set_params(ledger=None, random_state=None)
 
     def _run_search(
         self,

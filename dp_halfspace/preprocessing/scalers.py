@@ -49,8 +49,7 @@ def check_dense(estimator: BaseEstimator, X: Any, *, reset: bool, hides_rows: bo
     if is_chunked(X):
         return checked_chunks(estimator, X, reset=reset, allow_missing=True)
     _refuse_sparse(X)
-    how = {"reset": reset, "hides_rows": hides_rows}
-    checked = check_features(estimator, X, allow_missing=True, **how)
+    checked = check_features(estimator, X, reset=reset, allow_missing=True, hides_rows=hides_rows)
     # A data frame whose columns are all stored sparsely becomes a sparse matrix.
     _refuse_sparse(checked)
     return np.asarray(checked)
@@ -114,7 +113,6 @@ class ColumnScaler(DenseTransformer):
         transformer
             The transformer itself.
         """
-        del y
         n_columns = check_dense(self, X, reset=True).shape[1]
         if n_columns != len(self._scales()[0].center):
             raise ValueError(f"X has {n_columns} columns, but center has another number of entries")
@@ -363,9 +361,7 @@ class PrivateScaler(SharedLedger, ColumnScaler):
         scales = plan.run(Door(data, permit))
 
         self.__dict__.pop("feature_names_in_", None)
-        for name in ("n_features_in_", "feature_names_in_"):
-            if hasattr(probe, name):
-                setattr(self, name, getattr(probe, name))
+        self.__dict__.update(vars(probe))
         self.center_, self.scale_, self.privacy_ = scales.center, scales.scale, record
         return self
 
@@ -397,15 +393,13 @@ class PrivateScaler(SharedLedger, ColumnScaler):
         self, X: Any, y: Any = None, groups: Any = None, probe: Any = None
     ) -> Columns:
         """Validate the rows, and sort them by person; `probe` gets what is known of the columns."""
-        del y
         X = check_dense(probe or stand_in(self), X, reset=True, hides_rows=groups is not None)
         X, people, _ = sort_by_person(groups, X)
         return Columns(X, people)
 
     def _record_with(self, data: Columns, epsilon: float) -> PrivacyRecord:
         """Return the record of a fit with another epsilon."""
-        record: PrivacyRecord = self._with_epsilon(epsilon)._plan_fit(data)[1]
-        return record
+        return self._with_epsilon(epsilon)._plan_fit(data)[1]
 
     def _plan_fit(self, data: Columns) -> tuple[ColumnScalesPlan, PrivacyRecord]:
         """Fix every public number of a fit."""
@@ -458,7 +452,6 @@ class CellScaler(DenseTransformer):
 
     def fit(self, X: Any, y: Any = None) -> CellScaler:
         """Validate `X`; no value is used."""
-        del y
         check_dense(self, X, reset=True)
         return self
 

@@ -101,21 +101,17 @@ class FourierMap:
         out = np.empty((X.shape[0], self.n_components), dtype=np.float32)
         frequencies = self.frequencies.astype(np.float64)
         step = min(AT_ONCE, rows_of_block(NUMBER_BYTES * frequencies.shape[1]))
-        for lo in range(0, X.shape[0], step):
-            rows = X[lo : lo + step]
+        for rows, block in row_blocks(X, step):
+            # Products are in float64, so that their rounding errors hardly ever change a float32
+            # feature.
             with np.errstate(over="ignore", invalid="ignore"):
-                # Products are in float64, so that their rounding errors hardly ever change a
-                # float32 feature.
-                if sparse.issparse(rows):
-                    turns = sparse.csr_array(rows, dtype=np.float64) @ frequencies
-                else:
-                    turns = np.ascontiguousarray(rows, dtype=np.float64) @ frequencies
-            cosines_and_sines(turns, out[lo : lo + step])
+                turns = block @ frequencies
+            cosines_and_sines(turns, out[rows])
         return out
 
 
 def draw_fourier(
-    n_features: int, length_scales: NDArray[np.float64], rng: np.random.Generator
+    n_features: int, length_scales: FloatArray, rng: np.random.Generator
 ) -> FourierMap:
     r"""Draw random Fourier features of the Gaussian kernel, :math:`\exp(-\|\Delta\|^2/2\ell^2)`.
 
@@ -217,11 +213,6 @@ class AdditiveMap:
     clip: float = 1.5
 
     @property
-    def entry_scale(self) -> float:
-        """Number by which the entries of a row were divided."""
-        return math.sqrt(self.n_features_in) if self.length is None else self.length
-
-    @property
     def is_linear(self) -> bool:
         """Whether there are no features except the columns."""
         return self.n_components == self.n_features_in
@@ -235,19 +226,19 @@ class AdditiveMap:
     def apply(self, X: Any) -> SingleArray:
         """Map every row; see `RowMap.apply`."""
         X = checked_features(X, self.n_features_in)
-        d, scale = self.n_features_in, self.entry_scale
+        d = self.n_features_in
+        scale = math.sqrt(d) if self.length is None else self.length
         n_curved = d - self.n_plain
         end = d + n_curved * (self.n_terms - 1)
         out = np.empty((X.shape[0], self.n_components), dtype=np.float32)
-        for lo in range(0, X.shape[0], AT_ONCE):
-            rows, part = X[lo : lo + AT_ONCE], out[lo : lo + AT_ONCE]
-            rows = rows.toarray() if sparse.issparse(rows) else np.asarray(rows)
+        for places, block in row_blocks(X, AT_ONCE):
+            rows, part = to_dense(block), out[places]
             part[:, n_curved:d] = rows[:, n_curved:]
-            numbers = np.asarray(rows[:, :n_curved], dtype=np.float64) * scale
+            numbers = rows[:, :n_curved] * scale
             np.divide(np.clip(numbers, -self.clip, self.clip), scale, out=part[:, :n_curved])
             if end > d:
-                places = np.clip(0.5 + numbers / (2.0 * self.half_range), 0.0, 1.0)
-                _write_cosines(places, part[:, d:end], 1.0 / scale)
+                inside = np.clip(0.5 + numbers / (2.0 * self.half_range), 0.0, 1.0)
+                _write_cosines(inside, part[:, d:end], 1.0 / scale)
             if self.fourier is not None:
                 # They have the norm of the columns.
                 share = math.sqrt(n_curved) / scale
@@ -331,18 +322,14 @@ class TensorSketchMap:
         """Number of columns that `apply` returns."""
         return int(self.sketches[0].shape[1])
 
-    @property
-    def largest_norm(self) -> float:
-        """Norm of the exact features of a row of norm one."""
-        return math.hypot(self.gain, self.constant) ** len(self.sketches)
-
     def apply(self, X: Any) -> SingleArray:
         """Map every row and clip it to norm one; see `RowMap.apply`."""
         X = checked_features(X, self.n_features_in)
         size = self.n_components
         out = np.empty((X.shape[0], size), dtype=np.float32)
-        n_rows = min(128, rows_of_block(NUMBER_BYTES * size))
-        for lo, hi, block in row_blocks(X, n_rows):
+        # Norm of the exact features of a row of norm one.
+        largest_norm = math.hypot(self.gain, self.constant) ** len(self.sketches)
+        for rows, block in row_blocks(X, min(128, rows_of_block(NUMBER_BYTES * size))):
             product = None
             for sketch in self.sketches:
                 image = np.asarray(to_dense(block @ sketch[:-1])) * self.gain
@@ -350,8 +337,8 @@ class TensorSketchMap:
                 np.clip(image, -_SATURATED, _SATURATED, out=image)
                 transformed = fft.rfft(image, axis=1)
                 product = transformed if product is None else product * transformed
-            rows = fft.irfft(product, n=size, axis=1) / self.largest_norm
-            out[lo:hi] = within_unit_ball(rows)
+            features = fft.irfft(product, n=size, axis=1) / largest_norm
+            out[rows] = within_unit_ball(features)
         return out
 
 

@@ -74,20 +74,15 @@ def checked_features(X: Any, n_features: int) -> Any:
     return X
 
 
-def row_blocks(X: Any, n_rows: int) -> Iterator[tuple[int, int, Any]]:
-    """Yield blocks of rows of a matrix in float64; a dense block has `n_rows` of them.
+def row_blocks(X: Any, n_rows: int) -> Iterator[tuple[slice, Any]]:
+    """Yield the places of `n_rows` rows at a time, and these rows in float64.
 
     The bounds of the blocks are functions of the shape alone.
     """
-    n, is_sparse = X.shape[0], sparse.issparse(X)
-    step = LONG_BLOCK if is_sparse else n_rows
-    for lo in range(0, n, step):
-        hi = min(lo + step, n)
-        block = X[lo:hi]
-        if is_sparse:
-            yield lo, hi, sparse.csr_array(block, dtype=np.float64)
-        else:
-            yield lo, hi, np.asarray(block, dtype=np.float64)
+    in_float64 = sparse.csr_array if sparse.issparse(X) else np.ascontiguousarray
+    for lo in range(0, X.shape[0], n_rows):
+        rows = slice(lo, lo + n_rows)
+        yield rows, in_float64(X[rows], dtype=np.float64)
 
 
 def replace_nonfinite(Z: FloatArray) -> FloatArray:
@@ -150,11 +145,12 @@ class RademacherMap:
         """Map every row; see `RowMap.apply`."""
         X = checked_features(X, self.n_features_in)
         out = np.empty((X.shape[0], self.n_components))
-        step = max(64, rows_of_block(X.shape[1] * NUMBER_BYTES))
+        is_sparse = sparse.issparse(X)
+        n_rows = LONG_BLOCK if is_sparse else max(64, rows_of_block(X.shape[1] * NUMBER_BYTES))
         with np.errstate(over="ignore", invalid="ignore"):
             for first, last, signs in self._signs():
-                for lo, hi, block in row_blocks(X, step):
-                    out[lo:hi, first:last] = block @ signs
+                for rows, block in row_blocks(X, n_rows):
+                    out[rows, first:last] = block @ signs
             out /= math.sqrt(self.n_components)
         return replace_nonfinite(out)
 
@@ -354,17 +350,11 @@ class HadamardMap:
         X = checked_features(X, self.n_features_in)
         out = np.empty((X.shape[0], self.n_components))
         size = next_power_of_two(self.n_features_in)
-        step = max(1, _TRANSFORMED_ENTRIES // size)
-        buffer, work = np.empty((step, size)), np.empty((step, size))
         with np.errstate(over="ignore", invalid="ignore"):
-            for lo in range(0, X.shape[0], step):
-                rows = X[lo : lo + step]
-                values = buffer[: rows.shape[0]]
-                signed = values[:, : self.n_features_in]
-                np.multiply(to_dense(rows), self.signs, out=signed, dtype=np.float64)
-                values[:, self.n_features_in :] = 0.0
-                image = _transform(values, work[: len(values)])
-                np.take(image, self.outputs, axis=1, out=out[lo : lo + step], mode="clip")
+            for rows, block in row_blocks(X, max(1, _TRANSFORMED_ENTRIES // size)):
+                values = np.zeros((block.shape[0], size))
+                values[:, : self.n_features_in] = to_dense(block) * self.signs
+                out[rows] = _transform(values, np.empty_like(values))[:, self.outputs]
             out /= math.sqrt(self.n_components)
         return replace_nonfinite(out)
 

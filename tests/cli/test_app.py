@@ -53,7 +53,7 @@ def test_main_job_is_one_short_table(suite, tmp_path, capsys, monkeypatch):
 
 def scores_of(scores, reference=0.9):
     """Scores as `score_all` returns them, from the accuracies of each class at each budget."""
-    found = {"majority class": [0.5], "LinearSVC, without privacy": [reference], **scores}
+    found = {"majority class": [0.5], **scores, "LinearSVC, without privacy": [reference]}
     shape = np.broadcast_shapes(*(np.shape(np.atleast_2d(each)) for each in scores.values()))
     return {name: np.broadcast_to(each, shape).astype(float) for name, each in found.items()}
 
