@@ -6,9 +6,11 @@ import json
 import math
 import os
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from datetime import datetime, timezone
+from decimal import Decimal
+from numbers import Real
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +22,7 @@ from dp_halfspace.data.cells import (
     DECIMALS,
     FALSE,
     TRUE,
+    Moment,
     canonical,
     category_of,
     date_in_format,
@@ -259,10 +262,15 @@ def _read_rule(name: str, rule: Any) -> Column:
             raise ValueError(f"{refusal}; got {rule!r}")
         return _column(name, rule)
     values = _to_list(rule, refusal)
-    numbers = [v for v in values if isinstance(v, int | float) and not isinstance(v, bool)]
-    if len(values) == len(numbers) == 2:
+    if len(values) == 2 and all(map(_is_number, values)):
         return _range_column(name, "number", values, None, refusal)
+    if len(values) == 2 and all(isinstance(canonical(value), Moment) for value in values):
+        return _range_column(name, "date", values, None, refusal)
     return _category_column(name, values, refusal)
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, Real | Decimal) and not isinstance(value, bool)
 
 
 def _is_size(value: Any) -> bool:
@@ -344,7 +352,8 @@ def _read_facts(name: str, facts: dict[str, Any], refusal: str) -> Column:
 
 def _to_list(values: Any, refusal: str) -> list[Any]:
     try:
-        if not isinstance(values, str):
+        # The order of a set is another one in each process.
+        if not isinstance(values, str | Set):
             return [plain(value) for value in storable(values)]
     except TypeError:
         pass
@@ -370,7 +379,7 @@ def _day(end: Any, form: str | None) -> float:
 
 def _number(end: Any) -> float:
     """Return a limit of a range, NaN if it is not a number."""
-    return float(end) if isinstance(end, int | float) and not isinstance(end, bool) else math.nan
+    return float(end) if _is_number(end) else math.nan
 
 
 def _category_column(name: str, values: list[Any], refusal: str) -> Column:
