@@ -15,7 +15,7 @@ from dp_halfspace._sklearn_compat import column_names
 from dp_halfspace.preprocessing.scalers import CellScaler, ColumnScaler
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class NaturalCoefficients:
     """A linear model in the units of its columns: ``X @ coefficients.T + intercepts``.
 

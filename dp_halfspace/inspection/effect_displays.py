@@ -51,7 +51,7 @@ _MOST_LABELS = 20
 BAND = 2.0
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class ColumnEffect:
     """Effect of one column on the scores of a row with numbers in the middle and no texts.
 
