@@ -230,9 +230,16 @@ class EffectsDisplay:
 
         Raises
         ------
+        ValueError
+            If there is no curve to draw.
         ImportError
             If matplotlib is needed and not installed.
         """
+        if not self.columns:
+            raise ValueError(
+                "no column of this model has effects to draw: columns of texts, and of numbers "
+                "with neither a stated range nor a released scale, have none"
+            )
         rows = math.ceil(len(self.columns) / PANELS_IN_A_ROW)
         if figure is None:
             try:

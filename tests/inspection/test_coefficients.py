@@ -5,6 +5,7 @@ from dataclasses import fields
 import numpy as np
 import pytest
 from sklearn.base import clone
+from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
@@ -122,5 +123,6 @@ def test_where_there_are_none_it_is_said():
     with pytest.raises(ValueError, match="use EffectsDisplay"):
         natural_coefficients(table)
     other = make_pipeline(StandardScaler(), AdaptiveMarginClassifier(classes=[0, 1])).fit(X, y)
-    with pytest.raises(ValueError, match=r"scalers of dp_halfspace\.preprocessing"):
-        natural_coefficients(other)
+    for foreign in (other, LogisticRegression().fit(X[:, 2:], y)):
+        with pytest.raises(ValueError, match=r"scalers of dp_halfspace\.preprocessing"):
+            natural_coefficients(foreign)
