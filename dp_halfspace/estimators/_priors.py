@@ -58,7 +58,8 @@ def _scales(step: Any) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         return scales.center, scales.scale
     if not isinstance(step, StandardScaler):
         raise ValueError(f"{_WANTED}; {type(step).__name__} is another step")
-    center = 0.0 if step.mean_ is None else step.mean_
+    # A scaler that does not centre may know the mean all the same.
+    center = step.mean_ if step.with_mean else 0.0
     scale = 1.0 if step.scale_ is None else step.scale_
     ones = np.ones(step.n_features_in_)
     return center * ones, scale * ones
