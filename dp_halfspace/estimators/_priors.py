@@ -38,6 +38,8 @@ def read_prior(prior: Any, data: TrainingData) -> LinearPrior:
         steps = [*steps[:-1], last.scaler_, last]
     elif getattr(last, "scaler_", None) is not None:
         raise ValueError("prior uses logarithms of the columns, so it is not linear")
+    if hasattr(last, "support_vectors_") and len(data.classes) > 2:
+        raise ValueError("prior compares classes in pairs: use LinearSVC, which scores each class")
     names = getattr(steps[0], "feature_names_in_", None)
     seen = data.feature_names
     if names is not None and seen is not None and list(names) != list(seen):

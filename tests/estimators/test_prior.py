@@ -16,7 +16,7 @@ from sklearn.linear_model import LinearRegression, LogisticRegression, RidgeClas
 from sklearn.naive_bayes import GaussianNB
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler, StandardScaler
-from sklearn.svm import LinearSVC
+from sklearn.svm import SVC, LinearSVC
 
 from dp_halfspace import AdaptiveMarginClassifier, PrivateSearchCV
 from dp_halfspace.datasets import in_chunks
@@ -288,6 +288,14 @@ def test_what_is_no_prior_is_refused_before_anything_is_spent(prior, says):
     for call in (model.fit, model.plan):
         with pytest.raises(ValueError, match=says):
             call(X, y)
+
+
+def test_a_prior_that_compares_pairs_of_classes_is_refused():
+    X, y = table(300, 3)
+    prior = SVC(kernel="linear").fit(X / SCALES, y)
+    assert prior.coef_.shape == (3, 4)
+    with pytest.raises(ValueError, match="compares classes in pairs: use LinearSVC"):
+        classifier(n_classes=3, prior=prior).plan(X, y)
 
 
 def test_other_columns_and_logarithmic_scales_are_refused():
