@@ -74,7 +74,7 @@ def natural_coefficients(model: Any) -> NaturalCoefficients:
 
     Parameters
     ----------
-    model : fitted linear classifier of the package, or a pipeline of scalers that ends in one
+    model : fitted linear classifier or search, or a pipeline of scalers that ends in one
         Scalers are those of :mod:`dp_halfspace.preprocessing`.
 
     Returns
@@ -152,7 +152,8 @@ def linear_parts(model: Any, asked: str) -> LinearParts:
             "estimator inside, whose scores are to be compared with what was learnt"
         )
     steps = [step for _, step in model.steps] if isinstance(model, Pipeline) else [model]
-    last, scalers = steps[-1], [step for step in steps[:-1] if step != "passthrough"]
+    last = getattr(steps[-1], "best_estimator_", steps[-1])
+    scalers = [step for step in steps[:-1] if step != "passthrough"]
     is_scaled = all(isinstance(scaler, ColumnScaler) for scaler in scalers)
     if not is_scaled or not hasattr(last, "privacy_"):
         raise ValueError(

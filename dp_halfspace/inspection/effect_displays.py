@@ -177,7 +177,7 @@ class EffectsDisplay:
         Parameters
         ----------
         model : classifier
-            Fitted, with a ``decision_function``.
+            Fitted, with a ``decision_function``; of a search the best one is shown.
 
         Returns
         -------
@@ -190,6 +190,7 @@ class EffectsDisplay:
             If a model of numbers has no released column scales, or more than 100 classes.
         """
         check_is_fitted(model)
+        model = getattr(model, "best_estimator_", model)
         if len(model.classes_) > MOST_SHOWN_CLASSES:
             raise ValueError(
                 f"effects are shown of at most {MOST_SHOWN_CLASSES} classes, and the model has "
