@@ -124,8 +124,11 @@ def read_schema(schema: Any) -> tuple[dict[str, Any], Any]:
     if schema is None:
         return {}, None
     if isinstance(schema, str | os.PathLike):
-        text = Path(schema).read_text(encoding="utf-8-sig")
-        schema = json.loads(text, object_pairs_hook=_mapping)
+        try:
+            text = Path(schema).read_text(encoding="utf-8-sig")
+            schema = json.loads(text, object_pairs_hook=_mapping)
+        except (json.JSONDecodeError, UnicodeDecodeError) as error:
+            raise ValueError(f"schema names a file that is not JSON: {error}") from error
     target = None
     if isinstance(schema, Mapping) and isinstance(schema.get("columns"), Mapping):
         target, schema = schema.get("target"), schema["columns"]

@@ -146,6 +146,10 @@ def test_schemas_are_read_from_mappings_entries_and_files(tmp_path):
     assert read_schema(None) == ({}, None)
     with pytest.raises(ValueError, match="schema must be a mapping"):
         read_schema(["age"])
+    for held in (b"{'age': [0, 120]}", b"", b"\xff\xfe"):
+        path.write_bytes(held)
+        with pytest.raises(ValueError, match="schema names a file that is not JSON"):
+            read_schema(path)
     assert label_set(["0", "1"], [1, 0]).tolist() == [0, 1]
     assert label_set(["0", "1"], ["1", "0"]).tolist() == ["0", "1"]
     assert label_set(None, [1]) is None
