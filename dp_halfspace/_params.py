@@ -47,9 +47,10 @@ _RANGES: dict[str, Callable[[float], bool]] = {
 
 
 def require(words: str, **values: float) -> None:
-    """Refuse every parameter that does not satisfy its description."""
-    for name, value in values.items():
-        if not _RANGES[words](value):
+    """Refuse every parameter that does not satisfy its description, or is no number."""
+    for name, given in values.items():
+        value = plain(given)
+        if not (_is_number(value) and _RANGES[words](value)):
             raise ValueError(f"{name} must be {words}; got {value!r}.")
 
 
@@ -101,8 +102,11 @@ def _without_library(value: Any) -> Any:
 def is_public_number(value: Any) -> bool:
     """Return whether a value is a positive number within `NUMBER_RANGE` and no boolean."""
     value = plain(value)
-    is_number = isinstance(value, Real) and not isinstance(value, bool)
-    return is_number and bool(NUMBER_RANGE[0] <= value <= NUMBER_RANGE[1])
+    return _is_number(value) and bool(NUMBER_RANGE[0] <= value <= NUMBER_RANGE[1])
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, Real) and not isinstance(value, bool)
 
 
 def resolved_delta(delta: float | str, n_samples: int) -> float:

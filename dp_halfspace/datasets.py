@@ -127,8 +127,7 @@ def in_chunks(array: Any, n_rows: int = 2**17) -> Chunks:
     >>> len(in_chunks(np.zeros((1000, 3)), n_rows=300).parts)
     4
     """
-    if n_rows < 1:
-        raise ValueError("n_rows must be a positive number of rows")
+    n_rows = checked_size("n_rows", n_rows)
     if not (hasattr(array, "shape") and isinstance(getattr(array, "dtype", None), np.dtype)):
         raise ValueError(
             "array must be an ndarray or a memory map: for a data frame of numbers, or a column of "
@@ -149,7 +148,7 @@ def read_parquet(path: str | PathLike[str], label: str) -> tuple[Chunks, Chunks]
     path : str or path
         A file, or a directory of them.
     label : str
-        Column of the labels; all others are features.
+        Column of the labels; all others are features, but for an index of pandas without a name.
 
     Returns
     -------
@@ -178,7 +177,8 @@ def read_parquet(path: str | PathLike[str], label: str) -> tuple[Chunks, Chunks]
     table = dataset.dataset(path, format="parquet")
     if label not in table.schema.names:
         raise ValueError(f"the file has no column {label!r}: name the column of labels")
-    names = [name for name in table.schema.names if name != label]
+    stored = [name for name in table.schema.names if not name.startswith("__index_level_")]
+    names = [name for name in stored if name != label]
     groups = [group for file in table.get_fragments() for group in file.split_by_row_group()]
     # All row groups have the columns and types of these two rows of missing values.
     like = _frame(table.schema.empty_table()).reindex(range(2))

@@ -269,7 +269,8 @@ def test_tables_in_chunks_are_encoded_where_they_are(name, tmp_path, monkeypatch
         pytest.importorskip("pyarrow")
         both = dd.from_pandas(table.assign(y=Y), npartitions=3)
         cuts.append((both.drop(columns="y"), both["y"]))
-        table.assign(y=Y).to_parquet(tmp_path / "table.parquet", row_group_size=800)
+        shuffled = table.assign(y=Y).set_axis(np.random.default_rng(0).permutation(N))
+        shuffled.to_parquet(tmp_path / "table.parquet", row_group_size=800)
         cuts.append(read_parquet(tmp_path, label="y"))
         with pytest.raises(ValueError, match="no column 'z'"):
             read_parquet(tmp_path, label="z")
@@ -360,6 +361,9 @@ def test_a_data_frame_is_not_cut_into_chunks():
     for table in (pd.DataFrame(X), X.tolist()):
         with pytest.raises(ValueError, match=r"array must be an ndarray .*read_parquet"):
             in_chunks(table)
+    for n_rows in (0, 1.5, "9", True):
+        with pytest.raises(ValueError, match="n_rows must be a positive integer"):
+            in_chunks(X, n_rows)
 
 
 def test_what_does_not_run_on_chunks_says_so():

@@ -96,6 +96,12 @@ def test_structured_arrays_are_to_be_made_data_frames(name):
             estimator(name).fit(rows, Y[: len(rows)])
 
 
+def test_a_matrix_is_an_array():
+    rows = sparse.csr_matrix(X).todense()
+    model = estimator("OutputPerturbationClassifier").fit(rows, Y)
+    assert (model.predict(rows) == model.predict(X)).all()
+
+
 @pytest.mark.parametrize("kind", [str, object, "U", "S"])
 def test_numbers_that_are_stored_as_texts_are_numbers(kind):
     model = estimator("OutputPerturbationClassifier").fit(X, Y)

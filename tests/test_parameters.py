@@ -17,7 +17,7 @@ from sklearn.base import clone
 
 import dp_halfspace
 from dp_halfspace import PrivacyWarning, PrivateSearchCV, model_selection, preprocessing
-from dp_halfspace._params import is_public_number, storable
+from dp_halfspace._params import is_public_number, require, storable
 from dp_halfspace._sklearn_compat import Interval
 from dp_halfspace.optim.losses import LOGISTIC
 from dp_halfspace.optim.objectives import MarginObjective
@@ -29,6 +29,13 @@ from tests.instances import ESTIMATORS
 X, Y = separated(30, 3)
 one_of_each = pytest.mark.parametrize("name", ESTIMATORS)
 pytestmark = pytest.mark.usefixtures("short_lists")
+
+
+@pytest.mark.parametrize("value", [True, np.True_, "1", None, 1j, [1.0], np.ones(2), object()])
+def test_what_is_no_number_is_refused_by_the_name_of_the_parameter(value):
+    with pytest.raises(ValueError, match="beta must be in"):
+        require("in (0, 1]", beta=value)
+    require("in (0, 1]", beta=np.float32(1), error=Fraction(1, 3))
 
 
 def test_the_range_of_a_public_number():

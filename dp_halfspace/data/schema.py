@@ -6,10 +6,12 @@ import json
 import math
 import os
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime, timezone
+from decimal import Decimal
+from numbers import Real
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +23,7 @@ from dp_halfspace.data.cells import (
     DECIMALS,
     FALSE,
     TRUE,
+    Moment,
     canonical,
     category_of,
     date_in_format,
@@ -122,8 +125,11 @@ def read_schema(schema: Any) -> tuple[dict[str, Any], Any]:
     if schema is None:
         return {}, None
     if isinstance(schema, str | os.PathLike):
-        text = Path(schema).read_text(encoding="utf-8-sig")
-        schema = json.loads(text, object_pairs_hook=_mapping)
+        try:
+            text = Path(schema).read_text(encoding="utf-8-sig")
+            schema = json.loads(text, object_pairs_hook=_mapping)
+        except (json.JSONDecodeError, UnicodeDecodeError) as error:
+            raise ValueError(f"schema names a file that is not JSON: {error}") from error
     target = None
     if isinstance(schema, Mapping) and isinstance(schema.get("columns"), Mapping):
         target, schema = schema.get("target"), schema["columns"]
@@ -250,9 +256,16 @@ def _read_rule(name: str, rule: Any) -> Column:
         rule = {"kind": rule}
     elif not isinstance(rule, Mapping):
         values = _to_list(rule, refusal)
-        numbers = [v for v in values if isinstance(v, int | float) and not isinstance(v, bool)]
-        rule = {"range" if len(values) == len(numbers) == 2 else "categories": values}
+        rule = {"categories": values}
+        if len(values) == 2 and all(map(_is_number, values)):
+            rule = {"range": values}
+        elif len(values) == 2 and all(isinstance(canonical(each), Moment) for each in values):
+            rule = {"kind": "date", "range": values}
     return _read_facts(name, dict(rule), refusal)
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, Real | Decimal) and not isinstance(value, bool)
 
 
 def _is_size(value: Any) -> bool:
@@ -334,7 +347,8 @@ def _read_facts(name: str, facts: dict[str, Any], refusal: str) -> Column:
 
 def _to_list(values: Any, refusal: str) -> list[Any]:
     with suppress(TypeError):
-        if not isinstance(values, str):
+        # The order of a set is another one in each process.
+        if not isinstance(values, str | Set):
             return [plain(value) for value in storable(values)]
     raise ValueError(refusal)
 
@@ -358,7 +372,7 @@ def _day(end: Any, form: str | None) -> float:
 
 def _number(end: Any) -> float:
     """Return a limit of a range, NaN if it is not a number."""
-    return float(end) if isinstance(end, int | float) and not isinstance(end, bool) else math.nan
+    return float(end) if _is_number(end) else math.nan
 
 
 def _category_column(name: str, values: list[Any], refusal: str) -> Column:

@@ -270,7 +270,8 @@ def check_features(
 
     No error states the number of rows if it is hidden.
     """
-    X = computed("X", X)
+    # A matrix, which scikit-learn refuses, is what `todense` of sparse rows returns.
+    X = np.asarray(X) if isinstance(X, np.matrix) else computed("X", X)
     if is_arrow_table(X):
         texts = list(map(with_readable_texts, X.columns))
         X = type(X).from_arrays(texts, names=X.column_names)

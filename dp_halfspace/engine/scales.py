@@ -275,7 +275,7 @@ _PURE_SHARE = 0.25
 LEAST_PURE_STRENGTH = 120.0
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class ColumnScales:
     """Released centre and width of every column, each of shape (n_features,)."""
 

@@ -38,6 +38,8 @@ def read_prior(prior: Any, data: TrainingData) -> LinearPrior:
         steps = [*steps[:-1], last.scaler_, last]
     elif getattr(last, "scaler_", None) is not None:
         raise ValueError("prior uses logarithms of the columns, so it is not linear")
+    if hasattr(last, "support_vectors_") and len(data.classes) > 2:
+        raise ValueError("prior compares classes in pairs: use LinearSVC, which scores each class")
     names = getattr(steps[0], "feature_names_in_", None)
     seen = data.feature_names
     if names is not None and seen is not None and list(names) != list(seen):
@@ -58,7 +60,8 @@ def _scales(step: Any) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         return scales.center, scales.scale
     if not isinstance(step, StandardScaler):
         raise ValueError(f"{_WANTED}; {type(step).__name__} is another step")
-    center = 0.0 if step.mean_ is None else step.mean_
+    # A scaler that does not centre may know the mean all the same.
+    center = step.mean_ if step.with_mean else 0.0
     scale = 1.0 if step.scale_ is None else step.scale_
     ones = np.ones(step.n_features_in_)
     return center * ones, scale * ones

@@ -314,7 +314,7 @@ class PrivateKernelClassifier(DefaultStepsClassifier):
         return int(public_generator(self.random_state, "features").integers(2**63))
 
     def _memory(self) -> int:
-        return int(self.cache_size * _MEGABYTE)
+        return int(float(self.cache_size) * _MEGABYTE)
 
     def _feature_facts(self, feature_map: FeatureMap, seed: int) -> dict[str, Any]:
         """Return the public facts of the features for the record."""

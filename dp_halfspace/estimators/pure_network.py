@@ -316,7 +316,7 @@ class PureNetworkClassifier(PrivateLinearClassifier):
 
 def _widths(n_hidden: Any) -> tuple[int, ...]:
     """Return the numbers of units of the hidden layers."""
-    widths = [n_hidden] if isinstance(n_hidden, Integral) else list(n_hidden)
+    widths = list(n_hidden) if np.iterable(n_hidden) else [n_hidden]
     if not widths or not all(isinstance(width, Integral) and int(width) > 0 for width in widths):
         raise ValueError(
             "n_hidden must be a positive integer, or a list of them with one for each hidden layer"

@@ -10,6 +10,7 @@ import math
 from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -17,9 +18,10 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, clone
 from sklearn.metrics import roc_auc_score
 
+from dp_halfspace._budget import BUDGET
 from dp_halfspace._html import align_columns
 from dp_halfspace._memory import NUMBER_BYTES, by_blocks, refuse_beyond_memory
-from dp_halfspace._params import EPSILON_RANGE, checked_size, require, resolved_delta
+from dp_halfspace._params import EPSILON_RANGE, check_values, checked_size, require, resolved_delta
 from dp_halfspace._repeated_fits import fits_not_counted
 from dp_halfspace._silence import IGNORED_WARNINGS
 from dp_halfspace.estimators._outlook import Outlook
@@ -210,15 +212,15 @@ def plan_accuracy(
     1              0.8...
     no privacy     0.850  assumed
     """
-    several = [epsilons] if isinstance(epsilons, int | float) else epsilons
-    budgets = [float(epsilon) for epsilon in several]
-    if not budgets or not all(0.0 < epsilon <= EPSILON_RANGE[1] for epsilon in budgets):
+    several = list(epsilons) if np.iterable(epsilons) else [epsilons]
+    if not several or not all(isinstance(e, Real) and 0.0 < e <= EPSILON_RANGE[1] for e in several):
         raise ValueError(f"epsilons must be positive and finite numbers, got {epsilons!r}")
+    budgets = [float(epsilon) for epsilon in several]
     checked_size("n_repeats", n_repeats, least=2)  # to estimate a spread
     n_samples = checked_size("n_samples", n_samples)
     is_pure = isinstance(delta, str) and getattr(estimator, "delta", None) == 0.0
+    check_values({"delta": BUDGET["delta"]}, {"delta": delta}, "plan_accuracy")
     at = 0.0 if is_pure else resolved_delta(delta, n_samples)
-    require("in [0, 1/2)", delta=at)
     rng = public_generator(random_state, "plan")
     prior = _checked_prior(n_features, n_classes, reference, majority, reference_area)
     goal = reference if reference_area is None else reference_area
@@ -265,6 +267,8 @@ def _checked_prior(
         f"a simulated table of {d} columns and {k} classes",
         "plan for fewer of them",
     )
+    given = {"reference": reference, "majority": majority, "reference_area": reference_area}
+    require("at least 0", **{name: value for name, value in given.items() if value is not None})
     share = 1.0 / k if majority is None else float(majority)
     # Within two errors of a plan, an accuracy determines no ranking: with a difference of 0, the
     # area on simulated tables varies by .15.

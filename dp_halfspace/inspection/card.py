@@ -35,7 +35,7 @@ from dp_halfspace.inspection.effect_displays import (
     PANELS_IN_A_ROW,
     EffectsDisplay,
 )
-from dp_halfspace.ledger.ledger import PrivacyLedger
+from dp_halfspace.ledger.ledger import PrivacyLedger, open_ledger
 from dp_halfspace.ledger.store import belongs_to_ledger
 from dp_halfspace.preprocessing.scalers import ReleasedScaler
 from dp_halfspace.privacy.record import SHOWN_RATES, PrivacyRecord, rounded_text
@@ -59,8 +59,8 @@ def model_card(
     limits: str = "",
     contact: str = "",
     groups: str | None = None,
-    ledger: PrivacyLedger | None = None,
-    scores: Sequence[Any] = (),
+    ledger: PrivacyLedger | str | os.PathLike[str] | None = None,
+    scores: Any = (),
 ) -> str:
     """Describe a fitted model on one HTML page for people who decide about its use.
 
@@ -77,9 +77,9 @@ def model_card(
         not be used for, and whom to ask. Empty texts are left out.
     groups : str or None, default=None
         PUBLIC name of the column that identifies persons, if the fit had `groups`.
-    ledger : PrivacyLedger or None, default=None
+    ledger : PrivacyLedger, path or None, default=None
         The ledger that was charged; the page states what is spent and left.
-    scores : sequence of PrivateScore, default=()
+    scores : PrivateScore or sequence of them, default=()
         Scores of this model that :func:`~dp_halfspace.metrics.private_score` has released.
 
     Returns
@@ -126,8 +126,8 @@ def model_card(
         ),
         "What to expect": _expectation(inner),
         "What was taken as public": _public(inner, groups),
-        "What was spent": _spent(inner.privacy_, ledger),
-        "How good it is": _measured(inner, scores),
+        "What was spent": _spent(inner.privacy_, open_ledger(ledger)),
+        "How good it is": _measured(inner, [scores] if hasattr(scores, "privacy_") else scores),
         "What the columns do": _effects(model, inner),
         "For auditors": f"<pre>{escape(inner.privacy_.summary())}</pre>",
         "Made by": _made_by(),

@@ -15,7 +15,7 @@ from dp_halfspace._sklearn_compat import column_names
 from dp_halfspace.preprocessing.scalers import CellScaler, ColumnScaler
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class NaturalCoefficients:
     """A linear model in the units of its columns: ``X @ coefficients.T + intercepts``.
 
@@ -74,7 +74,7 @@ def natural_coefficients(model: Any) -> NaturalCoefficients:
 
     Parameters
     ----------
-    model : fitted linear classifier of the package, or a pipeline of scalers that ends in one
+    model : fitted linear classifier or search, or a pipeline of scalers that ends in one
         Scalers are those of :mod:`dp_halfspace.preprocessing`.
 
     Returns
@@ -152,11 +152,13 @@ def linear_parts(model: Any, asked: str) -> LinearParts:
             "estimator inside, whose scores are to be compared with what was learnt"
         )
     steps = [step for _, step in model.steps] if isinstance(model, Pipeline) else [model]
-    last, scalers = steps[-1], [step for step in steps[:-1] if step != "passthrough"]
-    if not all(isinstance(scaler, ColumnScaler) for scaler in scalers):
+    last = getattr(steps[-1], "best_estimator_", steps[-1])
+    scalers = [step for step in steps[:-1] if step != "passthrough"]
+    is_scaled = all(isinstance(scaler, ColumnScaler) for scaler in scalers)
+    if not is_scaled or not hasattr(last, "privacy_"):
         raise ValueError(
-            f"{asked} needs a model, or a pipeline of scalers of "
-            "dp_halfspace.preprocessing and a model"
+            f"{asked} needs a model of this package, or a pipeline of scalers of "
+            "dp_halfspace.preprocessing and such a model"
         )
     # A model of a small table may read public cells of the columns.
     other = isinstance(getattr(last, "scaler_", None), CellScaler) or hasattr(last, "hidden_coef_")

@@ -51,7 +51,7 @@ _MOST_LABELS = 20
 BAND = 2.0
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class ColumnEffect:
     """Effect of one column on the scores of a row with numbers in the middle and no texts.
 
@@ -175,7 +175,7 @@ class EffectsDisplay:
         Parameters
         ----------
         model : classifier
-            Fitted, with a ``decision_function``.
+            Fitted, with a ``decision_function``; of a search the best one is shown.
 
         Returns
         -------
@@ -188,6 +188,7 @@ class EffectsDisplay:
             If a model of numbers has no released column scales, or more than 100 classes.
         """
         check_is_fitted(model)
+        model = getattr(model, "best_estimator_", model)
         if len(model.classes_) > MOST_SHOWN_CLASSES:
             raise ValueError(
                 f"effects are shown of at most {MOST_SHOWN_CLASSES} classes, and the model has "
@@ -228,9 +229,16 @@ class EffectsDisplay:
 
         Raises
         ------
+        ValueError
+            If there is no curve to draw.
         ImportError
             If matplotlib is needed and not installed.
         """
+        if not self.columns:
+            raise ValueError(
+                "no column of this model has effects to draw: columns of texts, and of numbers "
+                "with neither a stated range nor a released scale, have none"
+            )
         rows = math.ceil(len(self.columns) / PANELS_IN_A_ROW)
         if figure is None:
             try:

@@ -365,6 +365,12 @@ class PrivacyLedger:
         >>> left = ledger.remaining_for(model, X, y)
         >>> _ = model.set_params(epsilon=left).fit(X, y)
         """
+        if not (hasattr(release, "_plans") or callable(release)):
+            raise ValueError(
+                f"release must be an estimator of this package, or a function of epsilon, and "
+                f"{type(release).__name__} is none: of a pipeline, give the last step, and the "
+                "rows as they reach it"
+            )
         plan: Plan = release._plans(*data, **options) if hasattr(release, "_plans") else release
         return largest_epsilon(partial(self._accepts, self._current(), plan), self.epsilon)
 

@@ -424,6 +424,10 @@ def open_store(path: str | os.PathLike[str] | None, terms: dict[str, Any]) -> St
     # The id identifies a ledger, also against a later one under the same name.
     defaults = {"dataset": "data", "adjacency": "replace-one", "adaptive": False}
     complete = {"id": uuid4().hex, **defaults, **terms}
+    if not isinstance(path, str | os.PathLike | None):
+        raise ValueError(
+            f"path must be a text, a path or None, got {path!r}: state the budget as epsilon="
+        )
     if path is not None:
         place = Path(path).absolute()
         if place.exists():

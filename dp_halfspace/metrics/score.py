@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from dp_halfspace._budget import BUDGET, opened_ledger, warn_of_weak_budget
 from dp_halfspace._memory import NUMBER_BYTES, OutOfMemory, refuse_beyond_memory, shortages_dropped
-from dp_halfspace._params import check_values, resolved_delta
+from dp_halfspace._params import check_values, plain, resolved_delta
 from dp_halfspace._suggestion import did_you_mean
 from dp_halfspace.data.chunks import Chunks, sum_over_chunks
 from dp_halfspace.metrics import _intervals as intervals
@@ -306,7 +306,8 @@ def private_score(
     with shortages_dropped(), np.errstate(all="ignore"):
         budget: dict[str, Any] = {"epsilon": epsilon, "delta": delta, "ledger": ledger}
         budget["random_state"] = random_state
-        metrics = [metric] if isinstance(metric, str) else list(metric)
+        is_one = isinstance(metric, str) or not np.iterable(metric)
+        metrics: list[Any] = [metric] if is_one else list(metric)
         metrics = [ALIASES.get(name, name) if isinstance(name, str) else name for name in metrics]
         metric = metrics[0] if isinstance(metric, str) else metrics
         if not metrics:
@@ -317,6 +318,9 @@ def private_score(
                 raise ValueError(f"{name!r} is not a metric{meant}")
         check_values(BUDGET, budget, "private_score")
         data = _check_held_out(model, X, y, metrics, groups)
+        if by_values is not None:
+            is_list = np.iterable(by_values) and not isinstance(by_values, str)
+            by_values = [plain(value) for value in by_values] if is_list else []
         if by is not None or by_values is not None:
             group = _groups_of(by, by_values, data, metrics)
             # The group of all other values follows the public values.

@@ -17,6 +17,7 @@ import numpy as np
 from joblib import Parallel, delayed
 from numpy.typing import ArrayLike, NDArray
 
+from dp_halfspace._params import require
 from dp_halfspace._repeated_fits import fits_not_counted
 from dp_halfspace._sklearn_compat import without_callbacks
 from dp_halfspace.data.validation import call_silently, class_indices, gathered
@@ -43,15 +44,13 @@ _NO_WORKER = (
 def silence(candidate: Any) -> Any:
     """Turn off the output of a candidate, by its parameters and callbacks, in place."""
     without_callbacks(candidate)
-    return candidate.set_params(
-        **{name: _QUIET[name.rpartition("__")[2]] for name in settings_of_output(candidate)}
-    )
+    return candidate.set_params(**{name: _QUIET[name] for name in settings_of_output(candidate)})
 
 
 def settings_of_output(estimator: Any) -> dict[str, Any]:
     """Return the parameters that `silence` changes."""
-    params = estimator.get_params().items()
-    return {name: value for name, value in params if name.rpartition("__")[2] in _QUIET}
+    params = estimator.get_params(deep=False).items()
+    return {name: value for name, value in params if name in _QUIET}
 
 
 def score_of(scoring: Scoring, model: Any, X: Any, y: ArrayLike) -> float:
@@ -141,8 +140,9 @@ class RobustAccuracy:
     norm: int | str = 2
 
     def __post_init__(self) -> None:
-        if not 0.0 <= self.radius < math.inf or self.norm not in (2, "inf"):
-            raise ValueError("radius must be a number from 0 on, and norm 2 or 'inf'")
+        require("at least 0 and finite", radius=self.radius)
+        if self.norm not in (2, "inf"):
+            raise ValueError(f"norm must be 2 or 'inf'; got {self.norm!r}.")
 
     def __call__(self, model: Any, X: Any, y: ArrayLike) -> NDArray[np.float64]:
         """Return 1 for each record whose prediction remains correct, otherwise 0."""

@@ -375,8 +375,10 @@ class PrivateSearchCV(WrappingClassifier):
         """List the candidates; public."""
         kind = type(self.estimator)
         if not is_private(kind):
+            is_class = isinstance(self.estimator, type)
+            given = "a class, without parentheses," if is_class else kind.__name__
             raise ValueError(
-                f"estimator must be a classifier of this package, and {kind.__name__} is not. Of a "
+                f"estimator must be a classifier of this package, and {given} is not. Of a "
                 "pipeline, the search is the last step: make_pipeline(step, PrivateSearchCV(...))"
             )
         self._refuse_another_budget(self.estimator)
@@ -389,6 +391,8 @@ class PrivateSearchCV(WrappingClassifier):
                 "trained, or drawn with the same probability, and shares the budget with all "
                 "others. Use fewer values or n_repeats"
             )
+        if not grid:
+            raise ValueError("param_grid lists no candidate: {} stands for the estimator as it is")
         known = self.estimator.get_params()
         for name in {name for params in grid for name in params}:
             if name in _OWN:
@@ -412,9 +416,10 @@ class PrivateSearchCV(WrappingClassifier):
                 )
 
     def _with_params(self, params: _Params) -> Any:
-        """Return the estimator with other parameters."""
-        own = {name: clone(value, safe=False) for name, value in params.items()}
-        return clone(self.estimator).set_params(**own)
+        """Return the estimator with parameters of the grid."""
+        free = {k: value for k, value in params.items() if k not in _OWN}
+        # The class itself clones the values, because a clone of a fitted prior would be none.
+        return clone(clone(self.estimator).set_params(**free))
 
     def _candidate(self, params: _Params) -> Any:
         """Return an estimator that charges no ledger and prints nothing."""

@@ -12,12 +12,13 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
-from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
+from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin, clone
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from dp_halfspace._budget import BUDGET, SharedLedger
-from dp_halfspace._params import fit_context, resolved_delta, storable
+from dp_halfspace._params import fit_context, require, resolved_delta, storable
+from dp_halfspace._silence import result_or
 from dp_halfspace._sklearn_compat import Interval
 from dp_halfspace.data.chunked_data import by_chunks, checked_chunks
 from dp_halfspace.data.owners import sort_by_person
@@ -53,6 +54,11 @@ def check_dense(estimator: BaseEstimator, X: Any, *, reset: bool, hides_rows: bo
     # A data frame whose columns are all stored sparsely becomes a sparse matrix.
     _refuse_sparse(checked)
     return np.asarray(checked)
+
+
+def _as_floats(values: Any) -> NDArray[np.float64]:
+    """Return an array of floats, or NaN for what is none."""
+    return result_or(np.array(np.nan), lambda: np.asarray(values, dtype=np.float64))
 
 
 def _refuse_sparse(X: Any) -> None:
@@ -113,10 +119,24 @@ class ColumnScaler(DenseTransformer):
         transformer
             The transformer itself.
         """
-        n_columns = check_dense(self, X, reset=True).shape[1]
-        if n_columns != len(self._scales()[0].center):
+        del y
+        # The scaler itself is unchanged if the columns are refused.
+        other = clone(self)
+        n_columns = check_dense(other, X, reset=True).shape[1]
+        if n_columns != len(other._scales()[0].center):
             raise ValueError(f"X has {n_columns} columns, but center has another number of entries")
+        self._take_columns(other)
         return self
+
+    def _take_columns(self, other: Any) -> None:
+        """Take over what another estimator knows of the columns."""
+        self.__dict__.pop("feature_names_in_", None)
+        for name in ("n_features_in_", "feature_names_in_"):
+            if hasattr(other, name):
+                setattr(self, name, getattr(other, name))
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: storable(value) for name, value in super().__getstate__().items()}
 
     @abstractmethod
     def _scales(self) -> tuple[ColumnScales, float]:
@@ -186,13 +206,14 @@ class ReleasedScaler(ColumnScaler):
         return rows
 
     def _scales(self) -> tuple[ColumnScales, float]:
-        center, scale = (np.asarray(part, dtype=np.float64) for part in (self.center, self.scale))
+        require("positive", clip=self.clip)
+        center, scale = map(_as_floats, (self.center, self.scale))
         for name, numbers in (("center", center), ("scale", scale)):
             if numbers.ndim != 1 or not np.isfinite(numbers).all():
                 raise ValueError(f"{name} must be a list of finite numbers, one for each column")
-        if center.shape != scale.shape or not (scale > 0).all() or not self.clip > 0:
+        if center.shape != scale.shape or not (scale > 0).all():
             raise ValueError(
-                "center and scale must have one number for each column; scale and clip are positive"
+                "center and scale must have one number for each column; scale is positive"
             )
         return ColumnScales(center, scale), float(self.clip)
 
@@ -234,9 +255,6 @@ class PublicScaler(ColumnScaler):
 
     ranges: Any
 
-    def __getstate__(self) -> dict[str, Any]:
-        return {name: storable(value) for name, value in super().__getstate__().items()}
-
     def _scales(self) -> tuple[ColumnScales, float]:
         ranges = self.ranges
         if isinstance(ranges, Mapping):
@@ -245,7 +263,7 @@ class PublicScaler(ColumnScaler):
             if missing:
                 raise ValueError(f"ranges has no (low, high) for column {missing[0]!r}")
             ranges = [ranges[name] for name in names]
-        ends, n_features = np.asarray(ranges, dtype=np.float64), self.n_features_in_
+        ends, n_features = _as_floats(ranges), self.n_features_in_
         is_finite = ends.shape == (n_features, 2) and bool(np.isfinite(ends).all())
         if not is_finite or not (ends[:, 0] < ends[:, 1]).all():
             raise ValueError(
@@ -360,8 +378,7 @@ class PrivateScaler(SharedLedger, ColumnScaler):
 
         scales = plan.run(Door(data, permit))
 
-        self.__dict__.pop("feature_names_in_", None)
-        self.__dict__.update(vars(probe))
+        self._take_columns(probe)
         self.center_, self.scale_, self.privacy_ = scales.center, scales.scale, record
         return self
 

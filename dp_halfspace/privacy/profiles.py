@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from contextlib import suppress
 from functools import lru_cache, partial
 from typing import Any, TypeAlias
 
@@ -43,7 +44,7 @@ _TAIL_SERIES = (135135.0, -10395.0, 945.0, -105.0, 15.0, -3.0, 1.0)
 
 def check_nonnegative(name: str, value: float) -> float:
     """Return `value` as a float >= 0 (infinity allowed) or raise naming `name`."""
-    number = float(value)
+    number = _number_or_nan(value)
     if not number >= 0.0:
         raise ValueError(f"{name} must be a number >= 0, got {value!r}")
     return number + 0.0
@@ -51,10 +52,17 @@ def check_nonnegative(name: str, value: float) -> float:
 
 def check_delta(delta: float) -> float:
     """Return `delta` as a float in [0, 1) or raise."""
-    number = float(delta)
+    number = _number_or_nan(delta)
     if not 0.0 <= number < 1.0:
         raise ValueError(f"delta must be in [0, 1), got {delta!r}")
     return number + 0.0
+
+
+def _number_or_nan(value: Any) -> float:
+    """Return a float, or NaN for a boolean and for what is no number."""
+    with suppress(TypeError, ValueError, OverflowError):
+        return math.nan if isinstance(value, bool | np.bool_) else float(value)
+    return math.nan
 
 
 def _log_density(z: FloatArray) -> FloatArray:

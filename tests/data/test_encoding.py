@@ -7,6 +7,7 @@ import sys
 import warnings
 from datetime import date, datetime, timezone
 from decimal import Decimal
+from fractions import Fraction
 from functools import lru_cache
 
 import numpy as np
@@ -145,6 +146,10 @@ def test_schemas_are_read_from_mappings_entries_and_files(tmp_path):
     assert read_schema(None) == ({}, None)
     with pytest.raises(ValueError, match="schema must be a mapping"):
         read_schema(["age"])
+    for held in (b"{'age': [0, 120]}", b"", b"\xff\xfe"):
+        path.write_bytes(held)
+        with pytest.raises(ValueError, match="schema names a file that is not JSON"):
+            read_schema(path)
     assert label_set(["0", "1"], [1, 0]).tolist() == [0, 1]
     assert label_set(["0", "1"], ["1", "0"]).tolist() == ["0", "1"]
     assert label_set(None, [1]) is None
@@ -157,7 +162,8 @@ def test_schemas_are_read_from_mappings_entries_and_files(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "rule", ["rang", 7, [], [1, 1], [2, 1], [0, np.inf], ["a", "a"], ["a", None], [None, None]]
+    "rule",
+    ["rang", 7, [], [1, 1], [2, 1], [0, np.inf], ["a", "a"], ["a", None], [None, None], {"a", "b"}],
 )
 def test_a_bad_schema_names_the_column_and_the_rule(rule):
     frame = read_frame(pd.DataFrame({"age": [1]}))
@@ -165,6 +171,22 @@ def test_a_bad_schema_names_the_column_and_the_rule(rule):
         resolved_columns(frame, {"age": rule})
     with pytest.raises(ValueError, match="names the column 'agee', which X does not have"):
         resolved_columns(frame, {"agee": [0, 1]})
+
+
+@pytest.mark.parametrize(
+    ("rule", "known"),
+    [
+        ([Decimal(0), Decimal(120)], "number in [0, 120]"),
+        ([Fraction(1, 2), 1], "number in [0.5, 1]"),
+        (["1970-01-02", "1970-01-11"], "date in [1, 10]"),
+        ([date(1970, 1, 2), pd.Timestamp("1970-01-11")], "date in [1, 10]"),
+        ({"categories": ["1970-01-02", "1970-01-11"]}, "2 categories"),
+        (["1", "2"], "2 categories"),
+    ],
+)
+def test_a_list_of_two_numbers_or_dates_is_a_range(rule, known):
+    (column,) = encoding_of(pd.DataFrame({"a": [1]}), {"a": rule}).columns
+    assert column.describe() == known
 
 
 def test_a_schema_of_names_for_an_array_says_how_to_keep_names():

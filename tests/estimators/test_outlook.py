@@ -115,7 +115,13 @@ def test_what_is_said_is_the_same_of_neighbours_and_of_any_table_of_the_size():
 
 
 @pytest.mark.parametrize(
-    ("given", "name"), [((0, 5), "n_samples"), ((100, 0), "n_features"), ((100, 5, -1.0), "eps")]
+    ("given", "name"),
+    [
+        ((0, 5), "n_samples"),
+        ((100, 0), "n_features"),
+        ((100, 5, -1.0), "epsilon must"),
+        ((100, 5, "1"), "epsilon must"),
+    ],
 )
 def test_sizes_out_of_range_are_named(given, name):
     with pytest.raises(ValueError, match=name):

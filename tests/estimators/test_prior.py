@@ -16,7 +16,7 @@ from sklearn.linear_model import LinearRegression, LogisticRegression, RidgeClas
 from sklearn.naive_bayes import GaussianNB
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler, StandardScaler
-from sklearn.svm import LinearSVC
+from sklearn.svm import SVC, LinearSVC
 
 from dp_halfspace import AdaptiveMarginClassifier, PrivateSearchCV
 from dp_halfspace.datasets import in_chunks
@@ -218,6 +218,15 @@ def test_a_prior_fills_missing_entries_with_its_own_public_centre():
 # What may be a prior.
 
 
+@pytest.mark.parametrize("params", [{"with_mean": False}, {"with_std": False}])
+def test_a_scaler_before_a_prior_is_read_as_it_scales(params):
+    X, y = table(300)
+    model = make_pipeline(StandardScaler(**params), LinearSVC(random_state=0)).fit(X / SCALES, y)
+    read = _priors.read_prior(model, classifier()._validate(X, y, None))
+    scores = (X / SCALES) @ read.coefficients[0] + read.intercepts[0]
+    np.testing.assert_allclose(scores, model.decision_function(X / SCALES), rtol=1e-6, atol=1e-6)
+
+
 def test_a_prior_is_read_from_models_and_numbers():
     X, y = table(300)
     frame = pd.DataFrame(X, columns=list("abcd"))
@@ -279,6 +288,14 @@ def test_what_is_no_prior_is_refused_before_anything_is_spent(prior, says):
     for call in (model.fit, model.plan):
         with pytest.raises(ValueError, match=says):
             call(X, y)
+
+
+def test_a_prior_that_compares_pairs_of_classes_is_refused():
+    X, y = table(300, 3)
+    prior = SVC(kernel="linear").fit(X / SCALES, y)
+    assert prior.coef_.shape == (3, 4)
+    with pytest.raises(ValueError, match="compares classes in pairs: use LinearSVC"):
+        classifier(n_classes=3, prior=prior).plan(X, y)
 
 
 def test_other_columns_and_logarithmic_scales_are_refused():
@@ -345,6 +362,15 @@ def test_copies_keep_what_the_prior_has_learnt(tmp_path):
     np.testing.assert_array_equal(clone(model).fit(X, y).coef_, fitted.coef_)
     search = PrivateSearchCV(classifier(prior=good()), {"fit_intercept": [True]}, epsilon=1.0)
     assert search.fit(X, y).score(X, y) > 0.5
+
+
+def test_a_search_takes_priors_as_they_are():
+    X, y = table(200)
+    prior = LogisticRegression(C=0.5, verbose=1, max_iter=1000).fit(*table(400, seed=9))
+    before = prior.get_params()
+    for stated, grid in ((prior, {"class_weight": [None]}), (None, {"prior": [prior]})):
+        PrivateSearchCV(classifier(prior=stated), grid, epsilon=1.0).fit(X, y)
+    assert prior.get_params() == before
 
 
 def test_nothing_is_expected_of_a_fit_that_may_keep_a_prior():

@@ -129,6 +129,12 @@ def test_several_layers_are_released():
     np.testing.assert_allclose(model.decision_function(X), expected)
 
 
+@pytest.mark.parametrize("n_hidden", [np.array(6), [], [[3]], [2.0]])
+def test_numbers_of_hidden_units_are_named(n_hidden):
+    with pytest.raises(ValueError, match="n_hidden must be a positive integer, or a list of them"):
+        PureNetworkClassifier(n_hidden=n_hidden, classes=[0, 1]).plan(*separated(300, 4))
+
+
 @pytest.mark.filterwarnings("ignore::dp_halfspace.exceptions.PrivacyWarning")
 def test_a_record_moves_no_error_count_of_a_network_by_more_than_its_sensitivity():
     """Of a heavy class; the rows are as long as they can be behind a projection."""

@@ -149,6 +149,10 @@ def test_a_plan_prints():
         ({"reference_area": 1.0}, "reference_area"),
         ({"reference_area": 0.8, "n_classes": 3}, "reference_area"),
         ({"delta": 0.7}, "delta"),
+        ({"delta": "0"}, "'delta' parameter of plan_accuracy"),
+        ({"epsilons": "1"}, "epsilons must be"),
+        ({"reference": "high"}, "reference must be"),
+        ({"majority": 1j}, "majority must be"),
         ({"n_repeats": 1}, "n_repeats"),
     ],
 )

@@ -3,8 +3,8 @@
 import numpy as np
 import pandas as pd
 
-from dp_halfspace import PrivateSearchCV, PrivateTableClassifier
-from dp_halfspace.inspection import EffectsDisplay, model_card
+from dp_halfspace import OutputPerturbationClassifier, PrivateSearchCV, PrivateTableClassifier
+from dp_halfspace.inspection import EffectsDisplay, model_card, natural_coefficients
 from dp_halfspace.inspection.card import outlook_for
 
 RNG = np.random.default_rng(0)
@@ -20,9 +20,18 @@ def test_the_best_table_has_effects_and_a_card():
     best = search.best_estimator_
     shown = {effect.name for effect in EffectsDisplay.from_estimator(best).columns}
     assert shown == {"a", "b"}
+    assert EffectsDisplay.from_estimator(search).importances.keys() == shown
     assert "What the columns do" in model_card(best)
     # It was fitted with a part of the budget.
     assert outlook_for(best).epsilon == dict(search.privacy_.public)["epsilon_of_a_run"] < 3.0
+
+
+def test_the_best_linear_model_has_coefficients():
+    model = OutputPerturbationClassifier(classes=[0, 1], data_norm=2.0)
+    search = PrivateSearchCV(model, {"alpha": [0.1, 1.0]}, epsilon=3.0).fit(X, Y)
+    found, best = natural_coefficients(search), natural_coefficients(search.best_estimator_)
+    assert found.importances == best.importances
+    assert found.names == ("a", "b")
 
 
 def test_released_scales_are_those_that_the_record_of_a_table_lists():

@@ -297,6 +297,7 @@ def test_a_card_shows_the_scores_that_it_is_given(scored):
     ledger, model, accuracy, others = scored
     low, high = accuracy.interval
     text = quality(model, scores=[accuracy], ledger=ledger)
+    assert quality(model, scores=accuracy, ledger=ledger.handle) == text
     assert f"accuracy {accuracy.value:.3f} {low:.3f} to {high:.3f}" in text
     assert "majority class {:.3f} {:.3f} to {:.3f}".format(*accuracy.majority) in text
     assert "The scores on 2000 records were released with (ε, δ)-differential privacy" in text
@@ -343,6 +344,7 @@ def test_a_card_refuses_what_contradicts_the_record(scored):
 
 def test_what_is_left_names_the_mechanism(scored):
     ledger, model, *_ = scored
-    assert "Left for one more Gaussian release" in model_card(model, ledger=ledger)
+    for given in (ledger, ledger.handle):
+        assert "Left for one more Gaussian release" in model_card(model, ledger=given)
     pure = PrivacyLedger(epsilon=9.0, delta=0.0)
     assert "Left for one more pure DP release" in model_card(model, ledger=pure)

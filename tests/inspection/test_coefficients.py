@@ -1,13 +1,17 @@
 """Coefficients in original units are the model, or it is said that there are none."""
 
+from dataclasses import fields
+
 import numpy as np
 import pytest
 from sklearn.base import clone
+from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from dp_halfspace import AdaptiveMarginClassifier, PrivateKernelClassifier, PrivateTableClassifier
-from dp_halfspace.inspection import NaturalCoefficients, natural_coefficients
+from dp_halfspace.engine.scales import ColumnScales
+from dp_halfspace.inspection import ColumnEffect, NaturalCoefficients, natural_coefficients
 from dp_halfspace.preprocessing import PublicScaler
 from dp_halfspace.preprocessing.scalers import CellScaler
 from tests.support import every_estimator, one_of_each
@@ -27,6 +31,13 @@ def as_it_is(scaler, rows):
 
 def scores_of(natural, rows):
     return rows @ natural.coefficients.T + natural.intercepts
+
+
+@pytest.mark.parametrize("kind", [ColumnEffect, ColumnScales, NaturalCoefficients])
+def test_results_that_hold_arrays_can_be_compared(kind):
+    first, second = (kind(*[np.zeros(2) for _ in fields(kind)]) for _ in range(2))
+    assert first == first
+    assert first != second
 
 
 @pytest.mark.parametrize("n_classes", [2, 3])
@@ -112,5 +123,6 @@ def test_where_there_are_none_it_is_said():
     with pytest.raises(ValueError, match="use EffectsDisplay"):
         natural_coefficients(table)
     other = make_pipeline(StandardScaler(), AdaptiveMarginClassifier(classes=[0, 1])).fit(X, y)
-    with pytest.raises(ValueError, match=r"scalers of dp_halfspace\.preprocessing"):
-        natural_coefficients(other)
+    for foreign in (other, LogisticRegression().fit(X[:, 2:], y)):
+        with pytest.raises(ValueError, match=r"scalers of dp_halfspace\.preprocessing"):
+            natural_coefficients(foreign)

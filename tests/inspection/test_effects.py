@@ -38,6 +38,11 @@ def test_a_model_without_scales_of_columns_is_refused():
         EffectsDisplay.from_estimator(model)
 
 
+def test_nothing_to_draw_is_said():
+    with pytest.raises(ValueError, match="no column of this model has effects to draw"):
+        EffectsDisplay([], ["yes"]).plot()
+
+
 @pytest.mark.parametrize("n_classes", [2, 3])
 def test_effects_of_a_table_add_up_and_are_drawn(n_classes):
     figures = pytest.importorskip("matplotlib.figure")

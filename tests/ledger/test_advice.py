@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 from sklearn.base import clone
+from sklearn.pipeline import make_pipeline
 
 from dp_halfspace import (
     AdaptiveMarginClassifier,
@@ -262,6 +263,8 @@ def test_what_remains_for_a_function_and_for_nothing():
     assert ledger.remaining_for(pure) == 0.0
     with pytest.raises(ValueError, match="epsilon"):
         ledger.remaining_for(AdaptiveMarginClassifier(epsilon=-1.0), *rows(60))
+    with pytest.raises(ValueError, match="and Pipeline is none: of a pipeline, give the last step"):
+        ledger.remaining_for(make_pipeline(AdaptiveMarginClassifier()), *rows(60))
 
 
 def test_a_release_of_no_known_plan_is_refused_without_a_number():

@@ -171,6 +171,10 @@ BAD_TERMS = [
     {"delta": 0.1},
     {"epsilon": -1.0, "delta": 0.0},
     {"epsilon": math.nan, "delta": 0.0},
+    {"epsilon": True, "delta": 0.0},
+    {"epsilon": 1j, "delta": 0.0},
+    {"epsilon": [1.0], "delta": 0.0},
+    {"epsilon": 1.0, "delta": False},
     {"epsilon": 1.0, "delta": 1.0},
     {"epsilon": 1.0, "delta": 0.0, "adjacency": "add-remove"},
     {"epsilon": 1.0, "delta": 0.0, "adaptive": 1},
@@ -374,6 +378,11 @@ def test_another_file_of_the_same_name_is_another_ledger(path):
 def test_a_folder_that_is_not_there_refuses(path):
     with pytest.raises(BudgetError, match=r"x\.db cannot be created: No such file or directory$"):
         PrivacyLedger(path.parent / "nowhere" / "x.db", epsilon=1.0, delta=0.0)
+
+
+def test_a_budget_in_the_place_of_the_path_is_refused():
+    with pytest.raises(ValueError, match=r"path must be .* got 1\.0: state the budget as epsilon="):
+        PrivacyLedger(1.0, delta=1e-6)
 
 
 def test_a_path_without_a_ledger_is_named_if_no_total_is_given(path):

@@ -100,6 +100,13 @@ def test_columns_of_any_library_and_people_in_any_order():
                             (polars.Series(WARD), {})):  # fmt: skip
         found = private_score(Known(), X, Y, by=column, by_values=WARDS, **options, **kind)
         np.testing.assert_array_equal(plain.confusion, found.confusion)
+    for values in (np.array(WARDS), pd.Series(WARDS), iter(WARDS)):
+        found = private_score(Known(), X, Y, by=WARD, by_values=values, **kind)
+        np.testing.assert_array_equal(plain.confusion, found.confusion)
+        assert (found.groups, *map(type, found.groups)) == (
+            plain.groups,
+            *[str] * len(plain.groups),
+        )
 
 
 def test_a_text_says_which_scores_are_known():
@@ -177,6 +184,7 @@ def test_no_interval_is_given_for_a_last_group_that_may_be_empty(metric):
         ({"by": WARD[:-1]}, "by and X must have the same number of rows, got 599 and 600"),
         ({"by": WARD[:-1], "groups": np.arange(600)}, "by and X must have the same number of rows"),
         ({"by": WARD[:, None]}, "by must be one-dimensional"),
+        ({"by_values": "north"}, "by_values must be a list"),
         ({"by_values": []}, "at least one value, and of none missing"),
         ({"by_values": ["north", None]}, "at least one value, and of none missing"),
         ({"by_values": ["north", math.nan]}, "at least one value, and of none missing"),

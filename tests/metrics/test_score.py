@@ -545,6 +545,7 @@ def test_three_classes():
         ({"metric": "f2"}, "'f2' is not a metric; choose from acc"),
         ({"metric": ["f1", "acuracy"]}, "did you mean accuracy?"),
         ({"metric": [None]}, "None is not a metric"),
+        ({"metric": len}, "len> is not a metric; choose from acc"),
         ({"epsilon": True}, "'epsilon' parameter of private_score must not be a boolean"),
         ({"epsilon": Fraction(1, 2)}, "'epsilon' parameter of private_score must be a float"),
         ({"epsilon": 0.0}, "'epsilon' parameter of private_score"),

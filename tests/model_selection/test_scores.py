@@ -139,8 +139,11 @@ def test_robust_accuracy_is_that_of_the_worst_move():
     )
     ends = np.array([[0.5], [0.5001], [-0.5]])
     assert RobustAccuracy(0.5)(line, ends, [1, 1, 0]).tolist() == [0.0, 1.0, 0.0]
-    with pytest.raises(ValueError, match="radius"):
-        RobustAccuracy(-1.0)
+    for radius in (-1.0, "1", np.inf):
+        with pytest.raises(ValueError, match="radius must be at least 0 and finite"):
+            RobustAccuracy(radius)
+    with pytest.raises(ValueError, match="norm must be 2 or 'inf'"):
+        RobustAccuracy(1.0, norm="2")
 
 
 def test_a_refit_is_charged():

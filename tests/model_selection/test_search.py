@@ -328,10 +328,12 @@ def test_one_candidate_without_an_account_decides_the_way():
     ("params", "message"),
     [
         ({"grid": None}, "param_grid"),
+        ({"grid": []}, "param_grid lists no candidate"),
         ({"grid": {"epsilon": [1.0]}}, "'epsilon'"),
         ({"grid": {"aplha": [1.0]}}, "'aplha'"),
         ({"estimator": RandomForestClassifier()}, "of this package"),
         ({"estimator": make_pipeline(Normalizer(), OUTPUT)}, "the search is the last step"),
+        ({"estimator": OutputPerturbationClassifier}, "a class, without parentheses, is not"),
         ({"estimator": RANKING, "selection": "random_stopping"}, "selection='exponential'"),
         ({"epsilon": 0.0}, "epsilon"),
         ({"miss": 1.5}, "miss"),

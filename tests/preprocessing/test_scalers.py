@@ -91,6 +91,9 @@ def test_public_ranges_by_name_and_by_number():
         (PublicScaler([(0, 1)]), "3 pairs of finite numbers"),
         (PublicScaler([(0, 1), (2, 2), (0, 1)]), "low < high"),
         (PublicScaler({0: (0, 1), 1: (0, 1)}), "column '2'"),
+        (PublicScaler({0: (0, 1), 1: (0,), 2: "0-1"}), "3 pairs of finite numbers"),
+        (ReleasedScaler(["a", 0, 0], [1, 1, 1]), "center must be a list of finite numbers"),
+        (ReleasedScaler([0, 0, 0], [1, 1, 1], clip=None), "clip must be positive"),
         (ReleasedScaler([0, 0], [1, 1]), "3 columns"),
         (ReleasedScaler([0, 0, 0], [1, 0, 1]), "positive"),
         (ReleasedScaler([0, 0, math.inf], [1, 1, 1]), "center"),
@@ -99,8 +102,20 @@ def test_public_ranges_by_name_and_by_number():
     ],
 )
 def test_bad_parameters_are_named(scaler, word):
+    before = dict(vars(scaler))
     with pytest.raises(ValueError, match=word):
         scaler.fit(table(50))
+    assert vars(scaler) == before
+
+
+def test_parameters_in_columns_of_tables_are_stored_as_lists():
+    io = pytest.importorskip("skops.io")
+    numbers = pd.Series([1.0, 2.0])
+    for scaler in (ReleasedScaler(numbers, numbers), PublicScaler({0: numbers})):
+        stored = io.dumps(scaler)
+        again = io.loads(stored, trusted=io.get_untrusted_types(data=stored))
+        rows = [[1.5], [1.0]] if hasattr(scaler, "ranges") else [[1.5, 1.0]]
+        assert again.fit_transform(rows).tolist() == scaler.fit_transform(rows).tolist()
 
 
 def test_sparse_and_infinite_entries_are_refused():

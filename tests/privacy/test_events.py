@@ -62,7 +62,7 @@ def test_round_trip(event):
 @pytest.mark.parametrize("kind", [Gaussian, Pure, Exponential])
 def test_numbers_become_plain_floats(kind):
     (field,) = dataclasses.fields(kind)
-    for value in (1, np.float32(1), np.float64(1), True):
+    for value in (1, np.float32(1), np.float64(1)):
         assert type(getattr(kind(value), field.name)) is float
         assert kind(value) == kind(1.0)
     assert math.copysign(1, getattr(kind(-0.0), field.name)) == 1
