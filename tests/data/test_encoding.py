@@ -245,7 +245,7 @@ def test_categories_stand_for_truth_values_and_the_other_way_round():
     for rule, signs in (
         ([True, False], [-1, -1, -1, -1, 1, 1, 1, 0]),
         ([False, True], [1, 1, 1, 1, -1, -1, -1, 0]),
-        (["no", "yes"], [1, 1, 0, 1, -1, 0, 0, 0]),
+        (["no", "yes"], [1, 1, 1, 1, -1, -1, 0, 0]),
         ({"categories": [0, 1]}, [1, 1, 1, 0, -1, -1, 0, 0]),
     ):
         _, others = encoded(encoding_of(cells, {"a": rule}), read_frame(cells))
