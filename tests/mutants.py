@@ -1967,8 +1967,8 @@ MUTANTS = [
         ("_parse_zone", '(None, "Z", "UTC")', '(None, "Z")', "test_utc_may_be_named_as_such"),
         (
             "spellings",
-            "place.setdefault(name, lower[other])",
-            "place[name] = lower[other]",
+            "place.setdefault(name, known)",
+            "place[name] = known",
             "test_a_word_for_a_boolean_is_the_category_that_is_spelled_like_it",
         ),
         (

@@ -17,14 +17,14 @@ from contextlib import nullcontext
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from decimal import Decimal
-from functools import cache
+from functools import cache, partial
 from numbers import Integral, Rational
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dp_halfspace._silence import drop_output, may_print_or_warn
+from dp_halfspace._silence import drop_output, may_print_or_warn, result_or
 
 # Strings that mean a missing value: those of the readers of pandas, and other signs for "unknown".
 MISSING_TEXTS = frozenset(
@@ -82,13 +82,14 @@ _ONE_GROUP = {
 
 _DATE = re.compile(
     r"(?P<year>[0-9]{4})(?P<sign>[-/])(?P<month>[0-9]{1,2})(?P=sign)(?P<day>[0-9]{1,2})"
-    r"(?:[T ]\s*(?P<hour>[0-9]{1,2}):(?P<minute>[0-9]{2})"
-    r"(?::(?P<second>[0-9]{2})(?:[.,](?P<part>[0-9]{1,9})[0-9]*)?)?)?"
+    r"(?:[T ]\s*(?P<hour>[0-9]{1,2})(?::(?P<minute>[0-9]{2})"
+    r"(?::(?P<second>[0-9]{2})(?:[.,](?P<part>[0-9]{1,9})[0-9]*)?)?)?)?"
     r"\s*(?P<zone>Z|UTC|[+-][0-9]{2}(?::?[0-9]{2})?)?"
 )
 _PARTS_OF_TIME = ("year", "month", "day", "hour", "minute", "second")
-# A time of day; readers with a type for it write no fraction or six digits of it.
-_CLOCK = re.compile(r"([0-9]{1,2}):([0-9]{2}:[0-9]{2})(\.[0-9]*[1-9])?(?:\.?0*)")
+# A time of day; readers with a type for it write two digits of each of its parts, also of seconds
+# that were left out, and no fraction or six digits of it.
+_CLOCK = re.compile(r"([0-9]{1,2}):([0-9]{1,2})(?::([0-9]{1,2})(?:(\.[0-9]*[1-9])0*|\.0*)?)?")
 # The place of an object in memory, in its string.
 _ADDRESS = re.compile(r" at 0x[0-9A-Fa-f]+")
 _EPOCH = date(1970, 1, 1).toordinal()
@@ -278,9 +279,11 @@ def _parse_moment(text: str) -> Moment | None:
 
 
 def _plain_text(text: str) -> str:
-    """Return a string; a time of day without redundant zeros, as its type is written."""
+    """Return a string; a time of day with seconds and without redundant zeros, as if typed."""
     found = _CLOCK.fullmatch(text)
-    return text if found is None else f"{found[1]:0>2}:{found[2]}{found[3] or ''}"
+    if found is None:
+        return text
+    return f"{found[1]:0>2}:{found[2]:0>2}:{found[3] or 0:0>2}{found[4] or ''}"
 
 
 def _parse_zone(zone: str | None) -> int:
@@ -398,8 +401,12 @@ def date_in_format(value: Any, form: str) -> float:
         cell = canonical(value)
         if isinstance(cell, Moment) and not isinstance(value, str):
             return number_of(cell)
-        text = _in_digits(cell, form) or (value if isinstance(value, str) else text_of(cell))
-        return number_of(_read_moment(datetime.strptime(str(text), form)))
+        texts = [_in_digits(cell, form) or (value if isinstance(value, str) else text_of(cell))]
+        if isinstance(cell, str) and _CLOCK.fullmatch(cell):
+            # A reader with a type for times of day adds the seconds that were left out.
+            texts += [cell, cell.removesuffix(":00")]
+        found = (result_or(None, partial(datetime.strptime, str(text), form)) for text in texts)
+        return number_of(_read_moment(next(filter(None, found))))
     except Exception:  # noqa: BLE001 - whether a text has the format is private
         return number_of(cell) if isinstance(cell, Moment) else math.nan
 
@@ -459,9 +466,10 @@ def _text_of_moment(moment: Moment) -> str:
 
 
 def hashed_text_of(value: Any, decimal: str | None) -> str | None:
-    """Return the string to hash; yes and no are booleans, as for many readers."""
+    """Return the string to hash; yes, no, 1 and 0 are booleans, as for many readers."""
     text = text_of(canonical(value, decimal))
-    return {"yes": TRUE, "no": FALSE}.get(text.lower(), text) if text else text
+    truths = {"yes": TRUE, "no": FALSE, "1": TRUE, "0": FALSE}
+    return truths.get(text.lower(), text) if text else text
 
 
 def category_of(value: Any, decimal: str | None = None) -> str | None:
@@ -478,15 +486,18 @@ def category_of(value: Any, decimal: str | None = None) -> str | None:
 def spellings(categories: tuple[str, ...]) -> dict[str, int]:
     """Return the positions of the categories by each string that represents them.
 
-    A reader may store yes and no, or one of two categories such as y and n, as booleans. Each
-    string then represents the category of the other one, unless that is a category of its own.
+    A reader may store yes and no, or one of two categories such as y and n, as booleans, and
+    booleans beside numbers as 1 and 0, or the other way round. Each string then represents the
+    category of the other one, unless that is a category of its own.
     """
     place = {category: k for k, category in enumerate(categories)}
     lower = {category.lower(): k for k, category in enumerate(categories)}
     pairs = _TRUTH_PAIRS if len(categories) == 2 else ()
     both = next((pair for pair in pairs if set(lower) == set(pair)), ("no", "yes"))
-    for truth, word in zip((FALSE, TRUE), both, strict=True):
-        for name, other in ((truth, word), (word, truth)):
-            if other in lower:
-                place.setdefault(name, lower[other])
+    for words in (both, ("0", "1")):
+        for truth, word in zip((FALSE, TRUE), words, strict=True):
+            for name, other in ((truth, word), (word, truth)):
+                known = lower.get(other, place.get(other))
+                if known is not None:
+                    place.setdefault(name, known)
     return place
