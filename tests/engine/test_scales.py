@@ -306,6 +306,13 @@ def test_the_width_of_equal_cells_is_a_standard_deviation():
     assert width == pytest.approx(0.25 / math.sqrt(12), rel=0.1)
 
 
+def test_errors_of_scales_are_bounded_however_large_the_noise_is():
+    """A correction is then shrunk to nothing."""
+    small, tiny = (plan_column_scales(90, 3, budget_of(mu, False)).errors(3) for mu in (1e-4, 1e-6))
+    np.testing.assert_allclose(small, tiny, rtol=1e-3)
+    assert max(tiny) < 1.0
+
+
 def test_scales_are_released_where_the_noise_leaves_them():
     """The noise of all columns together grows with the root of their number."""
     for n_columns, mu, affordable in (
