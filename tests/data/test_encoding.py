@@ -223,6 +223,7 @@ NO_SIZES = (0, True, 2.5, 2**20)
         ({"kind": "number", "format": "%d"}, "format is that of dates"),
         *(({"kind": "date", "format": form}, "format is that of dates") for form in NO_FORMATS),
         ({"kind": "number", "range": [1]}, "a range has two ends"),
+        ({"kind": "number", "range": [False, 1]}, "a range has a lower and a higher end"),
         *(
             ({"kind": "date", "range": [low, "2021-01-01"]}, "written as 2026-01-31 or in their")
             for low in ("01.01.2020", "2021-01-02")

@@ -89,6 +89,8 @@ def test_larger_classes_cost_more():
     own = {"hinge_loss": 0.1, "n_steps": 400}
     linear = hinge_risk_bound(800, 600, 8.0, 1e-6, 0.5, **own)
     assert linear < kernel_risk_bound(800, 300, 8.0, 1e-6, 0.5, **own) < 1.0
+    fresh = hinge_risk_bound(800, 600, 8.0, 1e-6, 0.5, **own, population=True)
+    assert fresh == pytest.approx(special.ndtr(special.ndtri(linear) + gdp_mu(8.0, 1e-6)))
     bound = label_risk_bound(2000, 2, 0.5, 0.5, n_outliers=200)
     assert bound.value == pure_risk_bound(2000, 2, 0.5, 0.5, n_outliers=200) < 1.0
     assert bound == ErrorBound(bound.value, 1.0)  # the printed number says nothing at this size
@@ -152,6 +154,7 @@ def test_bound_of_a_selected_margin_is_made_of_its_parts():
     assert bound == pytest.approx(known + cost + 0.05)
     assert bound > hinge_risk_bound(n, d, epsilon, 1e-6, margin, n_steps=10_000)
     assert selected_margin_risk_bound(n, d, epsilon, 1e-6, 1e-4) == 1.0  # below the grid
+    assert selected_margin_risk_bound(n, d, epsilon, 1e-6, 0.25, n_steps=10_000) == bound
 
 
 # Wang, Yang, Lei, Ying and Zhang (2021)
