@@ -1995,6 +1995,12 @@ MUTANTS = [
         "data/cells.py",
         "tests/data/test_encoding.py",
         ("canonical", "Exception", "KeyError", "test_any_object_has_a_number_and_a_text_silently"),
+        (
+            "category_of",
+            "_spelt(value) or None",
+            "_spelt(value)",
+            "tests/data/test_odd_cells.py::test_ids_that_are_blank_or_cannot_be_written_out_are_refused",
+        ),
     ),
     *of(
         "data/chunked_data.py",
@@ -2680,7 +2686,7 @@ MUTANTS = [
             "_name_of",
             "name in _ENDLESS",
             "False",
-            "test_ids_of_more_digits_than_can_be_written_are_refused",
+            "test_ids_that_are_blank_or_cannot_be_written_out_are_refused",
         ),
         (
             "owners_of_rows",

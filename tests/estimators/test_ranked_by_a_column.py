@@ -48,6 +48,11 @@ def limit_of(model):
     return rare_class_limit(N, model.epsilon)
 
 
+def test_a_class_is_counted_from_300_to_3500_records_times_epsilon():
+    counted = [rare_class_limit(n, 0.5) is not None for n in (599, 600, 6999, 7000)]
+    assert counted == [False, True, True, False]
+
+
 @pytest.mark.parametrize("share", [0.02, 0.4])
 def test_the_record_is_the_same_whichever_follows(share):
     X, y = ward(share)
