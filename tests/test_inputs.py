@@ -257,6 +257,12 @@ def test_whole_labels_that_floats_cannot_tell_apart_are_not_read_from_floats():
         assert codes.tolist() == [0, 1]
 
 
+@pytest.mark.parametrize("classes", [[0], [0, 1, 1], [[0], [1]], [0.0, np.nan]])
+def test_a_public_label_set_has_two_distinct_labels_at_least(classes):
+    with pytest.raises(ValueError, match="a one-dimensional list of at least two distinct labels"):
+        validation.class_indices([0, 0], classes)
+
+
 def test_infinity_and_text_beside_what_is_missing_stay_what_they_are():
     model = estimator("AdaptiveMarginClassifier", data_norm=None)
     for other, match in ((np.inf, "NaN or infinity in column 0: "), ("x", "not numeric in col")):

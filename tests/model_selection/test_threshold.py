@@ -20,12 +20,14 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
+from sklearn.utils import get_tags
 
 from dp_halfspace import (
     AdaptiveMarginClassifier,
     BudgetError,
     PrivacyLedger,
     PrivacyWarning,
+    PrivateAUCClassifier,
     PrivateThresholdClassifier,
     _budget,
 )
@@ -415,6 +417,8 @@ def test_it_is_an_estimator_of_scikit_learn():
     rows, labels = separated(600, 4)
     inner = AdaptiveMarginClassifier(classes=[0, 1], data_norm=1.0).fit(rows, labels)
     model = PrivateThresholdClassifier(FrozenEstimator(inner), value=0.8)
+    binary = PrivateThresholdClassifier(PrivateAUCClassifier())
+    assert not get_tags(binary).classifier_tags.multi_class
     assert model.get_params(deep=False)["value"] == 0.8
     twin = clone(model).set_params(value=0.7).fit(rows, labels)
     assert model.value == 0.8
