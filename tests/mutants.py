@@ -2082,6 +2082,12 @@ MUTANTS = [
             "test_what_a_foreign_task_warns_of_is_dropped",
         ),
         (
+            "is_raised_by",
+            'origin.partition(".")[0] == library',
+            "origin.startswith(library)",
+            "test_what_this_library_raises_of_a_chunk_is_said",
+        ),
+        (
             "DaskChunks._call",
             "_call_guarded, pure=False, traverse=False)(function, *",
             "function, pure=False, traverse=False)( *",

@@ -11,6 +11,7 @@ from functools import lru_cache
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 from scipy import sparse
 
@@ -122,9 +123,10 @@ def test_the_hash_is_public_and_fixed():
 def test_kinds_by_dtype_are_those_that_a_schema_may_say():
     frame = pd.DataFrame({"i": [1], "f": [0.5], "b": [True], "d": [pd.Timestamp(0)], "s": ["a"],
                           "o": [object()], "c": pd.Categorical(["a"]),
-                          "t": [pd.Timedelta(1)], "n": pd.array([1], dtype="Int8")})  # fmt: skip
+                          "t": [pd.Timedelta(1)], "n": pd.array([1], dtype="Int8"),
+                          "p": pd.array([1], pd.ArrowDtype(pa.decimal128(5, 2)))})  # fmt: skip
     kinds = [column.describe() for column in encoding_of(frame).columns]
-    words = ["number", "number", "boolean", "date", "text", "text", "text", "text", "number"]
+    words = ["number"] * 2 + ["boolean", "date"] + ["text"] * 4 + ["number"] * 2
     assert kinds == [f"{word}, by the dtype of the column" for word in words]
     stated = encoding_of(frame[["i", "b", "s"]], {"i": "text", "b": [0, 1], "s": "number"})
     assert [column.describe() for column in stated.columns] == [
