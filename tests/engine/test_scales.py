@@ -307,10 +307,13 @@ def test_the_width_of_equal_cells_is_a_standard_deviation():
 
 
 def test_errors_of_scales_are_bounded_however_large_the_noise_is():
-    """A correction is then shrunk to nothing."""
-    small, tiny = (plan_column_scales(90, 3, budget_of(mu, False)).errors(3) for mu in (1e-4, 1e-6))
+    """A correction is then shrunk to nothing. A width has half the error of its square."""
+    large, small, tiny = (
+        plan_column_scales(90, 3, budget_of(mu, False)).errors(3) for mu in (1e4, 1e-4, 1e-6)
+    )
     np.testing.assert_allclose(small, tiny, rtol=1e-3)
     assert max(tiny) < 1.0
+    assert large[1] == pytest.approx(large[0] * CLIP / 1.5 / 2.0, rel=1e-3)
 
 
 def test_scales_are_released_where_the_noise_leaves_them():
