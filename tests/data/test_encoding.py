@@ -183,6 +183,7 @@ def test_a_schema_of_names_for_an_array_says_how_to_keep_names():
         ([True, False], Column("a", "categories", categories=("true", "false"))),
         ({"kind": "boolean"}, Column("a", "categories", categories=("false", "true"))),
         ({"kind": "number", "decimal": ","}, Column("a", "number", decimal=",")),
+        ({"kind": "number", "unit": " mg/l "}, Column("a", "number", unit="mg/l")),
         ({"kind": "date", "format": "%d/%m/%Y"}, Column("a", "date", date_format="%d/%m/%Y")),
         (
             {"kind": "date", "range": ["1970-01-02", "1970-01-11"]},
