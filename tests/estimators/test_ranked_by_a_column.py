@@ -247,6 +247,7 @@ def test_columns_share_a_place_in_the_list_where_they_encode_one():
     owners = owners_of(data.encoding)
     assert len(owners) == data.X.shape[1] + len(data.encoding.indicated)
     repeats = repeats_of(owners)
+    assert np.count_nonzero(repeats) == data.X.shape[1]
     assert np.bincount(np.array(owners) + 1, repeats).tolist() == [0, 60, 60, 60, 60]
     assert repeats_of([0, *[1] * 200]).tolist() == [60, *[1] * 200]
 
