@@ -1839,6 +1839,12 @@ MUTANTS = [
         "data/cells.py",
         "tests/data/test_cells.py",
         ("_read_cell", "bytes | bytearray):", "bytes):", "test_ends_of_what_is_read"),
+        (
+            "hashed_text_of",
+            '"no": FALSE',
+            "",
+            "test_a_word_for_a_boolean_is_the_category_that_is_spelled_like_it",
+        ),
         ("_read_object", "_ADDRESS.search(text)", "False", "test_a_place_in_memory_is_no_value"),
         (
             "_spelt",
