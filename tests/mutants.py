@@ -367,6 +367,7 @@ MUTANTS = [
     *of(
         "_cli/tables.py",
         "tests/cli/test_tables.py",
+        ("_read_csv", 'decimal == "," or name', "name", "test_decimal_signs"),
         (
             "_read_excel",
             "with IGNORED_WARNINGS",
@@ -6485,6 +6486,12 @@ MUTANTS = [
     *of(
         "rows/blocks.py",
         "tests/rows/test_clipping.py",
+        (
+            "into_ball",
+            "norm <= radius",
+            "norm <= 2.0 * radius",
+            "test_points_outside_a_ball_are_brought_back_to_it",
+        ),
         (
             "_to_row_order",
             "np.ascontiguousarray(rows, dtype=np.float64)",

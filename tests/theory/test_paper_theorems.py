@@ -379,7 +379,7 @@ RIDGE = {"radius": 0.5, "regularization": 0.02}
             0.0091831,
         ),
         (lambda n: tilted_risk_bound(n, 20, 1.0, 1e-6, tilt=0.5, **RIDGE).value, 10_000, 0.018308),
-        (lambda n: tilted_risk_bound(n, 20, 1.0, 0.0, tilt=0.5, **RIDGE).value, 30_000, 0.0045682),
+        (lambda n: tilted_risk_bound(n, 1, 4.0, 0.0, tilt=1.0, **RIDGE).value, 1000, 0.71432),
         (
             lambda n: adversarial_risk_bound(n, 20, 1.0, 1e-6, attack_radius=0.1, **RIDGE).value,
             10_000,
