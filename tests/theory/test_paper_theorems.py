@@ -335,7 +335,7 @@ RIDGE = {"radius": 0.5, "regularization": 0.02}
         (lambda n: network_risk_bound(n, 20, 1.0, 0.3, n_outliers=9), 3000, 0.51558),
         (lambda n: network_risk_bound(n, 10**6, 1.0, 0.9, n_hidden=(2,)), 10**6, 0.016821),
         (lambda n: label_risk_bound(n, 20, 1.0, 0.3).value, 1000, 0.23262),
-        (lambda n: label_risk_bound(n, 20, 1.0, 0.3, fat_dimension=9.0).value, 10**5, 0.36438),
+        (lambda n: label_risk_bound(n, 20, 1.0, 0.3, fat_dimension=0.01).value, 300, 0.234756),
         (
             lambda n: selected_margin_risk_bound(n, 20, 1.0, 1e-6, 0.3, n_steps=2000),
             30_000,
