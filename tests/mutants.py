@@ -5689,6 +5689,7 @@ MUTANTS = [
         "privacy/events.py",
         "tests/privacy/test_accounting.py",
         ("single_runs", "count *", "", "test_nothing_and_no_guarantee"),
+        ("count_events", "(e), n)", "(e), 0)", "test_extreme_parameters_stay_safe"),
         ("single_runs", "[single] +=", "[single] =", "test_repeated_is_repetition"),
         ("total_mu", "mu) * math.sqrt(count", "mu", "test_repetition_equals_nearly_equal_events"),
         (

@@ -321,6 +321,7 @@ def test_scales_are_released_where_the_noise_leaves_them():
     for n_columns, mu, affordable in (
         (100, 0.0799, False),
         (100, 0.0801, True),
+        (4**4, 0.128, True),
         (4, 0.0159, False),
     ):
         found = units_module.affordable_scales(1000, n_columns, Budget.gaussian(mu))

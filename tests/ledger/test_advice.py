@@ -180,6 +180,7 @@ def assert_advice_is_good(release, ledger, asked):
     assert total <= cap * (1.0 + 1e-5)
     release.make(epsilon, ledger)
     assert len(ledger.entries()) == before + 1
+    assert ledger.spent() == pytest.approx(total, rel=1e-4)
     return "named"
 
 
