@@ -440,6 +440,8 @@ def test_a_table_without_rows_is_refused_by_a_sentence():
     model = PrivateTableClassifier(classes=[0, 1], schema=schema, epsilon=100.0)
     with pytest.raises(ValueError, match=r"^X has no rows$"):
         model.fit(table[:0], [])
+    with pytest.raises(ValueError, match=r"^X must be two-dimensional"):
+        model.fit([], [])
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", PrivacyWarning)
         model.fit(table, [0, 1] * 20)
