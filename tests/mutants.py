@@ -367,6 +367,7 @@ MUTANTS = [
     *of(
         "_cli/tables.py",
         "tests/cli/test_tables.py",
+        ("_read_csv", 'decimal == "," or name', "name", "test_decimal_signs"),
         (
             "_read_excel",
             "with IGNORED_WARNINGS",
@@ -1827,6 +1828,12 @@ MUTANTS = [
         "data/cells.py",
         "tests/data/test_cells.py",
         ("_read_cell", "bytes | bytearray):", "bytes):", "test_ends_of_what_is_read"),
+        (
+            "hashed_text_of",
+            '"no": FALSE',
+            "",
+            "test_a_word_for_a_boolean_is_the_category_that_is_spelled_like_it",
+        ),
         ("_read_object", "_ADDRESS.search(text)", "False", "test_a_place_in_memory_is_no_value"),
         (
             "_spelt",
@@ -1988,6 +1995,12 @@ MUTANTS = [
         "data/cells.py",
         "tests/data/test_encoding.py",
         ("canonical", "Exception", "KeyError", "test_any_object_has_a_number_and_a_text_silently"),
+        (
+            "category_of",
+            "_spelt(value) or None",
+            "_spelt(value)",
+            "tests/data/test_odd_cells.py::test_ids_that_are_blank_or_cannot_be_written_out_are_refused",
+        ),
     ),
     *of(
         "data/chunked_data.py",
@@ -2073,6 +2086,12 @@ MUTANTS = [
             "with IGNORED_WARNINGS",
             "if True",
             "test_what_a_foreign_task_warns_of_is_dropped",
+        ),
+        (
+            "is_raised_by",
+            'origin.partition(".")[0] == library',
+            "origin.startswith(library)",
+            "test_what_this_library_raises_of_a_chunk_is_said",
         ),
         (
             "DaskChunks._call",
@@ -2696,7 +2715,7 @@ MUTANTS = [
             "_name_of",
             "name in _ENDLESS",
             "False",
-            "test_ids_of_more_digits_than_can_be_written_are_refused",
+            "test_ids_that_are_blank_or_cannot_be_written_out_are_refused",
         ),
         (
             "owners_of_rows",
@@ -5689,6 +5708,7 @@ MUTANTS = [
         "privacy/events.py",
         "tests/privacy/test_accounting.py",
         ("single_runs", "count *", "", "test_nothing_and_no_guarantee"),
+        ("count_events", "(e), n)", "(e), 0)", "test_extreme_parameters_stay_safe"),
         ("single_runs", "[single] +=", "[single] =", "test_repeated_is_repetition"),
         ("total_mu", "mu) * math.sqrt(count", "mu", "test_repetition_equals_nearly_equal_events"),
         (
@@ -6486,6 +6506,12 @@ MUTANTS = [
     *of(
         "rows/blocks.py",
         "tests/rows/test_clipping.py",
+        (
+            "into_ball",
+            "norm <= radius",
+            "norm <= 2.0 * radius",
+            "test_points_outside_a_ball_are_brought_back_to_it",
+        ),
         (
             "_to_row_order",
             "np.ascontiguousarray(rows, dtype=np.float64)",

@@ -685,6 +685,10 @@ def test_what_this_library_raises_of_a_chunk_is_said():
         match=r"^chunk 0: ValueError, whose message is not shown because it may quote data$",
     ):
         list(LocalChunks.of([np.array(["secret"])]).each(_to_floats, float).values())
+    other = {"__name__": "dp_halfspace_of_another"}
+    exec("def fail(chunk): raise RuntimeError('secret')", other)
+    with pytest.raises(RuntimeError, match="whose message is not shown"):
+        list(LocalChunks.of([X]).each(other["fail"]).values())
 
 
 def test_a_foreign_error_of_labels_is_no_message(monkeypatch):

@@ -256,9 +256,17 @@ def test_whole_labels_that_floats_cannot_tell_apart_are_not_read_from_floats():
         ValueError, match=r"^classes contains whole numbers from 2\^53 on, and y contains floats"
     ):
         validation.class_indices([first + 1, float(first), first + 1], [first, first + 1])
+    mixed = np.array([first, first + 1, 0.5], dtype=object)
+    assert validation.class_indices(mixed, None)[1].tolist() == [0.5, first, first + 1]
     for given, classes in (([1.0, 2.0], [1, 2]), ([0.5, 1e300], [0.5, 1e300])):
         codes, _ = validation.class_indices(given, classes)
         assert codes.tolist() == [0, 1]
+
+
+@pytest.mark.parametrize("classes", [[0], [0, 1, 1], [[0], [1]], [0.0, np.nan]])
+def test_a_public_label_set_has_two_distinct_labels_at_least(classes):
+    with pytest.raises(ValueError, match="a one-dimensional list of at least two distinct labels"):
+        validation.class_indices([0, 0], classes)
 
 
 def test_infinity_and_text_beside_what_is_missing_stay_what_they_are():

@@ -5,6 +5,7 @@ import os
 import re
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -20,6 +21,7 @@ from dp_halfspace._memory import OutOfMemory, refuse_beyond_memory
 from dp_halfspace.data import chunks, validation
 from dp_halfspace.data.chunks import LocalChunks
 from dp_halfspace.datasets import in_chunks
+from dp_halfspace.engine.plan import PublicFacts
 from dp_halfspace.metrics import private_score
 from dp_halfspace.metrics._held_out import HeldOut
 from tests.conftest import separated
@@ -110,6 +112,13 @@ def test_nothing_is_written_to_memory_that_is_asked_for():
     for n_bytes in (2.0**37, 2.0**63, 1e30, float("inf")):
         with pytest.raises(ValueError, match=r"^a table needs more memory than there is"):
             refuse_beyond_memory(n_bytes, "a table", "use less")
+
+
+def test_scores_of_all_records_are_refused_unless_they_come_in_chunks():
+    facts = PublicFacts(10**11, 4, 7, (1.0,) * 7)
+    replace(facts, is_chunked=True).refuse_scores_of_all()
+    with pytest.raises(ValueError, match="and all of these records needs more memory"):
+        facts.refuse_scores_of_all()
 
 
 def exhausted(*args, **kwargs):

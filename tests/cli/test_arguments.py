@@ -90,7 +90,7 @@ def test_the_ends_of_ranges_are_read():
         (["plan", "--seed", "x"], ["--seed", "int"]),
         (["split", "--seed", "-1"], ["--seed", "'-1'", "at least 0"]),
         (["split", "--seed", "1.5"], ["--seed", "whole number"]),
-        (["split", "--share", "30"], ["--share", "between 0 and 1"]),
+        *((["split", "--share", x], ["--share", "between 0 and 1"]) for x in ("0", "1", "30")),
         (["--target", "y"], ["--target"]),
         (["fit", "a.csv"], ["--target", "--epsilon", "fit --help"]),
         (["fit", "a.csv", "--target", "y", "--epsilon", "1"], ["--save", "fit --help"]),

@@ -119,6 +119,7 @@ def test_a_template_proposes_notations_with_the_row_to_look_at(folder, capsys, n
     found, errors = template(folder, capsys, *cells)
     assert found == rule
     assert ("Look at the file" in errors) == bool(row)
+    assert ("choose one of them" in errors) == (name == "either")
     if row:
         assert f"column 'crp': row {row} below" in errors or f"numbers and row {row} bel" in errors
     assert not any(cell in errors for cell in cells if len(cell) > 4)

@@ -88,6 +88,7 @@ def test_separators_with_and_without_a_schema(tmp_path, separator, schema):
         ("1,5", ";", []),
         ("1.5", ";", []),
         ("1.000,5", ";", ["--decimal", ","]),
+        ("1.000", ";", ["--decimal", ","]),
         ("1,000.5", ",", []),
         ("1,5", ",", ["--decimal", ","]),
         ("1,5", ",", []),
@@ -97,7 +98,7 @@ def test_separators_with_and_without_a_schema(tmp_path, separator, schema):
 def test_decimal_signs(tmp_path, cell, separator, more):
     lines = written([[cell, "a"], ["2", "b"]], separator, ["x", "y"])
     table = read(write(tmp_path, lines), *more)
-    assert table.rows["x"].tolist() == [1000.5 if "0" in cell else 1.5, 2.0]
+    assert table.rows["x"].tolist() == [(1000.0 if "0" in cell else 1.0) + ("5" in cell) / 2.0, 2.0]
 
 
 @pytest.mark.parametrize(("encoding", "named"), [("utf-16", "utf-16"), ("latin-1", "cp1252")])

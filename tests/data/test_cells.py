@@ -757,3 +757,5 @@ def test_a_word_for_a_boolean_is_the_category_that_is_spelled_like_it():
     assert {word: truth_of(canonical(word)) for word in truths} == truths
     both = cells.spellings(("yes", "true", "no"))
     assert [both[name] for name in ("yes", "true", "no", "false")] == [0, 1, 2, 2]
+    hashed = [cells.hashed_text_of(cell, None) for cell in ("yes", True, "No", False)]
+    assert hashed == ["true", "true", "false", "false"]

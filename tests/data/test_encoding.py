@@ -12,6 +12,7 @@ from functools import lru_cache
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 from scipy import sparse
 
@@ -123,9 +124,10 @@ def test_the_hash_is_public_and_fixed():
 def test_kinds_by_dtype_are_those_that_a_schema_may_say():
     frame = pd.DataFrame({"i": [1], "f": [0.5], "b": [True], "d": [pd.Timestamp(0)], "s": ["a"],
                           "o": [object()], "c": pd.Categorical(["a"]),
-                          "t": [pd.Timedelta(1)], "n": pd.array([1], dtype="Int8")})  # fmt: skip
+                          "t": [pd.Timedelta(1)], "n": pd.array([1], dtype="Int8"),
+                          "p": pd.array([1], pd.ArrowDtype(pa.decimal128(5, 2)))})  # fmt: skip
     kinds = [column.describe() for column in encoding_of(frame).columns]
-    words = ["number", "number", "boolean", "date", "text", "text", "text", "text", "number"]
+    words = ["number"] * 2 + ["boolean", "date"] + ["text"] * 4 + ["number"] * 2
     assert kinds == [f"{word}, by the dtype of the column" for word in words]
     stated = encoding_of(frame[["i", "b", "s"]], {"i": "text", "b": [0, 1], "s": "number"})
     assert [column.describe() for column in stated.columns] == [
@@ -203,6 +205,7 @@ def test_a_schema_of_names_for_an_array_says_how_to_keep_names():
         ([True, False], Column("a", "categories", categories=("true", "false"))),
         ({"kind": "boolean"}, Column("a", "categories", categories=("false", "true"))),
         ({"kind": "number", "decimal": ","}, Column("a", "number", decimal=",")),
+        ({"kind": "number", "unit": " mg/l "}, Column("a", "number", unit="mg/l")),
         ({"kind": "date", "format": "%d/%m/%Y"}, Column("a", "date", date_format="%d/%m/%Y")),
         (
             {"kind": "date", "range": ["1970-01-02", "1970-01-11"]},
@@ -245,6 +248,7 @@ NO_SIZES = (0, True, 2.5, 2**20)
         ({"kind": "number", "format": "%d"}, "format is that of dates"),
         *(({"kind": "date", "format": form}, "format is that of dates") for form in NO_FORMATS),
         ({"kind": "number", "range": [1]}, "a range has two ends"),
+        ({"kind": "number", "range": [False, 1]}, "a range has a lower and a higher end"),
         *(
             ({"kind": "date", "range": [low, "2021-01-01"]}, "written as 2026-01-31 or in their")
             for low in ("01.01.2020", "2021-01-02")

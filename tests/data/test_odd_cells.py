@@ -326,11 +326,11 @@ def test_what_a_row_of_another_library_says_is_not_shown():
     assert caught.value.__context__ is None
 
 
-@pytest.mark.parametrize("long", [10**450, "1" * 500, Decimal(10) ** 450])
-def test_ids_of_more_digits_than_can_be_written_are_refused(long):
+@pytest.mark.parametrize("odd", [10**450, "1" * 500, Decimal(10) ** 450, "", b" "])
+def test_ids_that_are_blank_or_cannot_be_written_out_are_refused(odd):
     """They would all have one name."""
     with pytest.raises(ValueError, match="a value that names no person"):
-        owners_of_rows([long, 3, "x"], 3)
+        owners_of_rows([odd, 3, "x"], 3)
 
 
 @pytest.mark.parametrize("given", ["groups", "sample_weight"])

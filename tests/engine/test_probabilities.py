@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dp_halfspace.engine.probabilities import (
+    certainty_of,
     log_odds_of,
     log_probabilities_of,
     probabilities_of,
@@ -14,6 +15,12 @@ from dp_halfspace.engine.probabilities import (
 from dp_halfspace.engine.steps import clipped_slopes, clipped_slopes_of_many
 
 SCORES = st.lists(st.floats(-30, 30), min_size=2, max_size=5)
+
+
+@pytest.mark.parametrize("n_classes", [2, 5])
+def test_log_odds_of_a_selection_make_the_errors_that_were_counted(n_classes):
+    odds = np.append(certainty_of(0.3, n_classes), np.zeros(n_classes - 1))
+    assert np.exp(odds[0]) / np.exp(odds).sum() == pytest.approx(0.7)
 
 
 def expected_slopes(scores, probabilities):

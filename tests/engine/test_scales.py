@@ -307,11 +307,22 @@ def test_the_width_of_equal_cells_is_a_standard_deviation():
     assert width == pytest.approx(0.25 / math.sqrt(12), rel=0.1)
 
 
+def test_errors_of_scales_are_bounded_however_large_the_noise_is():
+    """A correction is then shrunk to nothing. A width has half the error of its square."""
+    large, small, tiny = (
+        plan_column_scales(90, 3, budget_of(mu, False)).errors(3) for mu in (1e4, 1e-4, 1e-6)
+    )
+    np.testing.assert_allclose(small, tiny, rtol=1e-3)
+    assert max(tiny) < 1.0
+    assert large[1] == pytest.approx(large[0] * CLIP / 1.5 / 2.0, rel=1e-3)
+
+
 def test_scales_are_released_where_the_noise_leaves_them():
     """The noise of all columns together grows with the root of their number."""
     for n_columns, mu, affordable in (
         (100, 0.0799, False),
         (100, 0.0801, True),
+        (4**4, 0.128, True),
         (4, 0.0159, False),
     ):
         found = units_module.affordable_scales(1000, n_columns, Budget.gaussian(mu))

@@ -8,7 +8,7 @@ import pytest
 
 from dp_halfspace import AdaptiveMarginClassifier, PrivateKernelClassifier
 from dp_halfspace.engine import linear
-from dp_halfspace.engine.moment import Centring
+from dp_halfspace.engine.moment import DIRECTIONS, Centring
 from dp_halfspace.engine.standard_errors import mean_curvatures, step_errors
 from dp_halfspace.engine.steps import N_STEPS, first_walk
 from dp_halfspace.inspection import natural_coefficients
@@ -174,6 +174,8 @@ def joint_factors(labels_of, monkeypatch):
 
     def watched(shape, known, n_joint):
         walk = honest(shape, known, n_joint)
+        # More directions are told apart than without joint features.
+        assert known.released_centring.radius**2 > DIRECTIONS
         before, after = known.released_walk.total[6:-1], walk.total[6:-1]
         assert len(before) == n_joint == 192
         np.testing.assert_array_equal(walk.total[:6], known.released_walk.total[:6])

@@ -29,6 +29,13 @@ def test_one_default_for_every_margin(margin):
     assert model.score(X, y) > 0.9
 
 
+@pytest.mark.parametrize(("size", "drawn"), [(3, 3), ("auto", None)])
+def test_rows_are_projected_where_a_number_of_components_is_stated(size, drawn):
+    X, y = make_halfspace(3000, 6, random_state=0)
+    model = AdaptiveMarginClassifier(classes=[-1, 1], data_norm=1.0, n_components=size)
+    assert dict(model.plan(X, y).public)["n_components"] == (drawn,)
+
+
 def test_only_ratios_of_class_weights_matter():
     X, y = make_halfspace(2000, 4, random_state=2)
     a, b = (

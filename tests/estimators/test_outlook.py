@@ -51,6 +51,8 @@ def test_it_is_one_short_sentence_with_one_next_step(n, d, epsilon, unit):
 
 def test_without_noise_everything_is_expected_and_no_boundless_budget_is_recommended():
     assert Outlook(100, 5, math.inf).improvement == 1.0
+    # Half at 70 records times epsilon, over the root of the number of columns.
+    assert Outlook(1400, 100, 0.5).improvement == pytest.approx(0.5)
     assert "epsilon=1e+0" not in str(Outlook(1, 500, 1e-9))
     assert Outlook(1, 10**9, 1.0).epsilon_wanted > EPSILON_RANGE[1]
     assert "or epsilon" not in str(Outlook(1, 10**9, 1.0))

@@ -23,6 +23,13 @@ def test_direction_has_norm_one_in_the_units_of_the_rows():
     assert length == pytest.approx(1.0)
 
 
+@pytest.mark.parametrize(("n_features", "constant"), [(64, 0.5), (65, 1.0), (600, 2.0)])
+def test_the_constant_of_projected_rows_is_larger(n_features, constant):
+    X, y = separated(40, n_features)
+    record = PureHalfspaceClassifier(n_stages=1, data_norm=1.0, classes=[0, 1]).plan(X, y)
+    assert dict(record.public)["relative_constant_column"] == constant
+
+
 def test_what_was_counted_is_predicted_where_rounded_rows_have_zeros():
     """A column that dwarfs the others: directions that do not look at it score zero, not right."""
     rng = np.random.default_rng(0)

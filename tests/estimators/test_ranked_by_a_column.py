@@ -48,6 +48,11 @@ def limit_of(model):
     return rare_class_limit(N, model.epsilon)
 
 
+def test_a_class_is_counted_from_300_to_3500_records_times_epsilon():
+    counted = [rare_class_limit(n, 0.5) is not None for n in (599, 600, 6999, 7000)]
+    assert counted == [False, True, True, False]
+
+
 @pytest.mark.parametrize("share", [0.02, 0.4])
 def test_the_record_is_the_same_whichever_follows(share):
     X, y = ward(share)
@@ -242,6 +247,7 @@ def test_columns_share_a_place_in_the_list_where_they_encode_one():
     owners = owners_of(data.encoding)
     assert len(owners) == data.X.shape[1] + len(data.encoding.indicated)
     repeats = repeats_of(owners)
+    assert np.count_nonzero(repeats) == data.X.shape[1]
     assert np.bincount(np.array(owners) + 1, repeats).tolist() == [0, 60, 60, 60, 60]
     assert repeats_of([0, *[1] * 200]).tolist() == [60, *[1] * 200]
 

@@ -440,6 +440,8 @@ def test_a_table_without_rows_is_refused_by_a_sentence():
     model = PrivateTableClassifier(classes=[0, 1], schema=schema, epsilon=100.0)
     with pytest.raises(ValueError, match=r"^X has no rows$"):
         model.fit(table[:0], [])
+    with pytest.raises(ValueError, match=r"^X must be two-dimensional"):
+        model.fit([], [])
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", PrivacyWarning)
         model.fit(table, [0, 1] * 20)
@@ -454,6 +456,8 @@ def test_a_pure_budget_that_pays_for_no_scales_says_so():
     )
     with pytest.warns(PrivacyWarning, match="too small to estimate the scales of 5 columns"):
         assert np.isfinite(table.fit(X, y).decision_function(X)).all()
+    paid = clone(table).set_params(epsilon=50.0).fit(900.0 * np.repeat(X, 8, axis=0), y.repeat(8))
+    np.testing.assert_allclose(paid.column_scales_.scale, 900.0, rtol=0.3)
     with pytest.raises(AttributeError) as refused:
         table.predict_proba(X)
     assert "with delta=0 only a small table" in str(refused.value.__cause__)

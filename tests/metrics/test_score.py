@@ -598,6 +598,8 @@ def test_quartiles_are_chosen_by_the_sensitivity_of_ranks():
     other = one.copy()
     other[0] = 4.0
     found = [_tallies.places(_tallies.between_places(z, None), 40) for z in (one, other)]
+    below = (one[:, None] <= _tallies.PLACES).sum(axis=0)
+    np.testing.assert_array_equal(found[0], -np.abs(below - np.array([[10], [30]])))
     moved = np.abs(found[0] - found[1]).max()
     (job,) = score._jobs(["roc_auc"], object(), n=1000, epsilon=5.0, delta=0.0)
     assert moved == job.place.sensitivity == 1.0

@@ -25,6 +25,7 @@ from dp_halfspace import (
     PrivateSearchCV,
     privacy,
 )
+from dp_halfspace._params import MOST_TRAINED
 from dp_halfspace.model_selection import _search_plan as plan_module
 from dp_halfspace.model_selection import _search_runs as candidates
 from dp_halfspace.model_selection._search_plan import score_sensitivity
@@ -468,3 +469,11 @@ def test_score_test_sees_scores_that_are_not_cut(monkeypatch):
     monkeypatch.setattr(candidates, "math", careless)
     with pytest.raises(AssertionError):
         test_scores_are_cut_to_one_number_in_the_unit_interval_for_each_record()
+
+
+@pytest.mark.parametrize("n_repeats", [1, 2])
+def test_a_search_of_one_candidate_too_many_is_refused(n_repeats):
+    grid = {"intercept_scaling": np.arange(1.0, MOST_TRAINED // n_repeats + 2)}
+    search = PrivateSearchCV(AdaptiveMarginClassifier(classes=[0, 1]), grid, n_repeats=n_repeats)
+    with pytest.raises(ValueError, match="a search has at most 1000 candidates"):
+        search.plan(X, Y)

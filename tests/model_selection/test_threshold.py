@@ -20,12 +20,14 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
+from sklearn.utils import get_tags
 
 from dp_halfspace import (
     AdaptiveMarginClassifier,
     BudgetError,
     PrivacyLedger,
     PrivacyWarning,
+    PrivateAUCClassifier,
     PrivateThresholdClassifier,
     _budget,
 )
@@ -199,6 +201,8 @@ def test_a_target_is_raised_by_the_deviations_of_the_proof(target, counted):
     wrapper = PrivateThresholdClassifier(Rare(), target=target, value=0.8, epsilon=5.0)
     n, plan = 900, wrapper._plan_release(SimpleNamespace(n=900))
     tau, positives = plan.value, 0.0
+    # Rounded so that the target is harder to meet.
+    assert (tau < 0.8) is (target == "fpr")
     if target != "fpr":
         positives = min(max(counted + plan.count.deviation, 1.0), n)
     spread = {
@@ -413,6 +417,8 @@ def test_it_is_an_estimator_of_scikit_learn():
     rows, labels = separated(600, 4)
     inner = AdaptiveMarginClassifier(classes=[0, 1], data_norm=1.0).fit(rows, labels)
     model = PrivateThresholdClassifier(FrozenEstimator(inner), value=0.8)
+    binary = PrivateThresholdClassifier(PrivateAUCClassifier())
+    assert not get_tags(binary).classifier_tags.multi_class
     assert model.get_params(deep=False)["value"] == 0.8
     twin = clone(model).set_params(value=0.7).fit(rows, labels)
     assert model.value == 0.8

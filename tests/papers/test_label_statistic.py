@@ -11,6 +11,7 @@ from dp_halfspace.papers.labels import (
     plan_labels,
     shift_without_ridge,
     statistic_minimiser,
+    statistic_ridge,
     statistic_sensitivity,
 )
 from dp_halfspace.privacy.budget import Budget
@@ -105,6 +106,10 @@ def test_responses_are_made_up_for_by_the_chance_of_a_lie(n_classes):
     found = plan.run(door_of(codes, *plan.events), rows, np.ones(n_classes))
     exact = statistic_minimiser(rows, label_statistic(rows, codes, n_classes), ridge)
     np.testing.assert_allclose(found[-1], exact[-1], rtol=0.2)
+
+
+def test_a_ridge_remains_without_noise():
+    assert statistic_ridge(10**6, 10, 2, 0.0) > 0.01
 
 
 def test_the_noise_is_for_the_blocks_that_are_summed():

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
+from dp_halfspace import AdaptiveMarginClassifier
 from dp_halfspace.data.validation import TrainingData
 from dp_halfspace.papers import known_margin as module
 from dp_halfspace.papers.known_margin import SlopedRows, descend, margin_slopes, margin_steps
@@ -16,6 +17,7 @@ from dp_halfspace.rows.rows import Rows
 from tests.adversarial import neighbouring_pairs
 from tests.conftest import separated
 from tests.permits import assert_costs, door_of, problem_of
+from tests.releases import record_releases
 
 
 def plan_for(n=1000, k=5, outputs=1, mu=1.0, margin=0.1, **more):
@@ -161,3 +163,15 @@ def test_the_allowance_is_for_the_blocks_that_are_summed(form):
     )
     assert 1 < rows.block_rows < n
     assert training.algorithm.mechanism == planned.mechanism
+
+
+def test_rows_without_a_stated_norm_are_not_clipped_before_they_are_divided_by_theirs():
+    X, y = separated(30, 3, norm=5.0)
+    model = AdaptiveMarginClassifier(margin=0.3, classes=[0, 1])
+    with record_releases() as releases:
+        model.fit(X, y)
+    constant = dict(model.privacy_.public)["relative_constant_column"]
+    rows = np.column_stack([X, np.full(30, constant)])
+    rows /= np.linalg.norm(rows, axis=1, keepdims=True)
+    # At zero every slope is one.
+    np.testing.assert_allclose(releases[0].value, (2 * y - 1) @ rows, rtol=1e-9)

@@ -176,6 +176,7 @@ def test_huge_counts_are_charged_safely(count, pures):
 
 
 def test_extreme_parameters_stay_safe():
+    assert epsilon([Repeated(Gaussian(1e-200), 10**400)], 1e-6) == math.inf
     assert epsilon([Gaussian(1e-200), Pure(1e-200), Exponential(1e-250)], 1e-6) == 0.0
     assert epsilon([Pure(1e-200), Exponential(1.0)], 1e-6) == pytest.approx(
         epsilon([Exponential(1.0)], 1e-6), rel=1e-5

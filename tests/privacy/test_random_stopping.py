@@ -188,6 +188,7 @@ def test_run_distribution_edges():
     assert (
         run_count_distribution(1, 0.5)
         == run_count_distribution(10, 0.95)
+        == run_count_distribution(2, 0.5)
         == RunCountDistribution(1.0, 1.0, 1)
     )
     assert run_count_distribution(3, 0.3, eta=0.0).eta == 0.0

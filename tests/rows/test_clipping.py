@@ -12,7 +12,7 @@ from hypothesis.extra.numpy import array_shapes, arrays
 from scipy import sparse
 
 from dp_halfspace.rows import blocks as clipping
-from dp_halfspace.rows.blocks import canonical_csr, clip_scales
+from dp_halfspace.rows.blocks import canonical_csr, clip_scales, into_ball
 from dp_halfspace.rows.rows import Rows
 
 FINITE = st.floats(allow_nan=False, allow_infinity=False)
@@ -60,6 +60,12 @@ def test_images_are_within_their_limit_in_exact_arithmetic():
     images = [1000 * (Fraction(a) - Fraction(b)) for a, b in X.tolist()]
     lengths = [abs(image) * Fraction(scale) for image, scale in zip(images, scales, strict=True)]
     assert 1 - 1e-10 < max(lengths) <= 1
+
+
+@pytest.mark.parametrize("factor", [0.5, 1.0, 1.5, 9.0])
+def test_points_outside_a_ball_are_brought_back_to_it(factor):
+    point = np.array([0.6, 0.8])
+    np.testing.assert_allclose(into_ball(factor * point, 1.0), min(factor, 1.0) * point)
 
 
 def test_rows_at_the_bound_are_no_longer():

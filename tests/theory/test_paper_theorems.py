@@ -84,11 +84,14 @@ def test_larger_classes_cost_more():
     assert network_risk_bound(10**6, 10**6, 1.0, 0.8, n_hidden=(2,)) < 1.0
     assert network_risk_bound(100, 10, 1.0, 0.2) == 1.0
     assert network_risk_bound(100, 10, 1.0, 2.0) == 1.0
+    assert network_risk_bound(10**4, 3, 1.0, 1.0) < 1.0
     halfspaces = network_risk_bound(4000, 3, 1.0, 0.2, n_hidden=())
     assert halfspaces < network_risk_bound(4000, 3, 1.0, 0.2)
     own = {"hinge_loss": 0.1, "n_steps": 400}
     linear = hinge_risk_bound(800, 600, 8.0, 1e-6, 0.5, **own)
     assert linear < kernel_risk_bound(800, 300, 8.0, 1e-6, 0.5, **own) < 1.0
+    fresh = hinge_risk_bound(800, 600, 8.0, 1e-6, 0.5, **own, population=True)
+    assert fresh == pytest.approx(special.ndtr(special.ndtri(linear) + gdp_mu(8.0, 1e-6)))
     bound = label_risk_bound(2000, 2, 0.5, 0.5, n_outliers=200)
     assert bound.value == pure_risk_bound(2000, 2, 0.5, 0.5, n_outliers=200) < 1.0
     assert bound == ErrorBound(bound.value, 1.0)  # the printed number says nothing at this size
@@ -152,6 +155,7 @@ def test_bound_of_a_selected_margin_is_made_of_its_parts():
     assert bound == pytest.approx(known + cost + 0.05)
     assert bound > hinge_risk_bound(n, d, epsilon, 1e-6, margin, n_steps=10_000)
     assert selected_margin_risk_bound(n, d, epsilon, 1e-6, 1e-4) == 1.0  # below the grid
+    assert selected_margin_risk_bound(n, d, epsilon, 1e-6, 0.25, n_steps=10_000) == bound
 
 
 # Wang, Yang, Lei, Ying and Zhang (2021)
@@ -284,50 +288,117 @@ def test_printed_noises_spend_more_than_their_delta():
         assert (gdp_delta(mu, epsilon) <= 1e-5) is enough
 
 
-@pytest.mark.sampled(6)
+RIDGE = {"radius": 0.5, "regularization": 0.02}
+
+
 @pytest.mark.parametrize(
-    ("bound", "enough"),
+    ("bound", "enough", "value"),
     [
-        (lambda n: margin_risk_bound(n, 20, 1.0, 1e-6, 0.3, n_steps=2000), 3000),
-        (lambda n: last_iterate_risk_bound(n, 20, 1.0, 1e-6, 0.3, n_steps=2000), 30_000),
+        (lambda n: margin_risk_bound(n, 20, 1.0, 1e-6, 0.3, n_steps=2000), 3000, 0.085547),
+        (
+            lambda n: margin_risk_bound(
+                n,
+                9000,
+                4.0,
+                1e-6,
+                0.9,
+                n_steps=2000,
+                n_outliers=9,
+                n_components=8000,
+                n_candidates=3,
+                selection_epsilon=0.3,
+                population=True,
+                half_width=0.5,
+            ),
+            10**6,
+            0.56055,
+        ),
+        (lambda n: last_iterate_risk_bound(n, 1, 0.2, 1e-6, 1.0, n_steps=400), 1000, 0.48325),
+        (
+            lambda n: last_iterate_risk_bound(
+                n, 20, 4.0, 1e-6, 0.3, n_steps=2000, n_outliers=9, n_candidates=3, population=True
+            ),
+            30_000,
+            0.41946,
+        ),
         (
             lambda n: random_stopping_risk_bound(
                 n, 20, 1.0, 1e-6, 0.3, n_candidates=4, n_steps=2000
             ),
             3000,
+            0.21802,
         ),
-        (lambda n: pure_risk_bound(n, 20, 1.0, 0.3), 1000),
-        (lambda n: hinge_risk_bound(n, 20, 1.0, 1e-6, 0.3, n_steps=2000), 3000),
-        (lambda n: phased_risk_bound(n, 20, 1.0, 1e-6, 0.3), 3000),
-        (lambda n: kernel_risk_bound(n, n, 1.0, 1e-6, 0.3, n_steps=2000), 10_000),
-        (lambda n: network_risk_bound(n, 20, 1.0, 0.3), 3000),
-        (lambda n: label_risk_bound(n, 20, 1.0, 0.3).value, 1000),
-        (lambda n: selected_margin_risk_bound(n, 20, 1.0, 1e-6, 0.3, n_steps=2000), 30_000),
-        (lambda n: ranking_risk_bound(n, n, 20, 1.0, 1e-6, radius=1.0).value, 3000),
+        (lambda n: pure_risk_bound(n, 20, 1.0, 0.3, n_outliers=9), 1000, 0.24557),
+        (lambda n: hinge_risk_bound(n, 20, 1.0, 1e-6, 0.3, n_steps=2000), 3000, 0.085547),
+        (lambda n: phased_risk_bound(n, 20, 1.0, 1e-6, 0.3), 3000, 0.45902),
+        (lambda n: kernel_risk_bound(n, n, 1.0, 1e-6, 0.3, n_steps=2000), 10_000, 0.32467),
+        (lambda n: network_risk_bound(n, 20, 1.0, 0.3, n_outliers=9), 3000, 0.51558),
+        (lambda n: network_risk_bound(n, 10**6, 1.0, 0.9, n_hidden=(2,)), 10**6, 0.016821),
+        (lambda n: label_risk_bound(n, 20, 1.0, 0.3).value, 1000, 0.23262),
+        (lambda n: label_risk_bound(n, 20, 1.0, 0.3, fat_dimension=0.01).value, 300, 0.234756),
+        (
+            lambda n: selected_margin_risk_bound(n, 20, 1.0, 1e-6, 0.3, n_steps=2000),
+            30_000,
+            0.17254,
+        ),
+        (lambda n: ranking_risk_bound(n, n, 20, 1.0, 1e-6, radius=1.0).value, 3000, 0.21592),
+        (
+            lambda n: (
+                ranking_risk_bound(
+                    n, 3 * n, 20, 1.0, 0.0, radius=1.0, smoothness=0.25, mechanism="objective"
+                ).value
+            ),
+            3000,
+            0.11145,
+        ),
         (
             lambda n: objective_risk_bound(n, 20, 1.0, 1e-6, radius=1.0, smoothness=0.25).value,
             1000,
+            0.12085,
         ),
-        (lambda n: convex_excess_risk(n, 20, 1.0, 1e-6, lipschitz=1.0, radius=1.0), 3000),
+        (lambda n: convex_excess_risk(n, 20, 1.0, 1e-6, lipschitz=1.0, radius=1.0), 3000, 0.15773),
         (
             lambda n: strongly_convex_excess_risk(
                 n, 20, 1.0, 1e-6, lipschitz=1.0, strong_convexity=0.1
             ),
             10_000,
+            0.037389,
         ),
         (
             lambda n: population_risk_bound(n, 20, 1.0, 1e-6, lipschitz=1.0, radius=1.0).value,
             3000,
+            0.16045,
         ),
-        (lambda n: tilted_risk_bound(n, 20, 1.0, 1e-6, tilt=0.5, radius=5.0).value, 3000),
         (
-            lambda n: adversarial_risk_bound(n, 20, 1.0, 1e-6, attack_radius=0.1, radius=5.0).value,
-            3000,
+            lambda n: (
+                population_risk_bound(
+                    n, 20, 1.0, 0.0, lipschitz=1.0, strong_convexity=0.1, smoothness=0.2, gap=1e-6
+                ).value
+            ),
+            10_000,
+            0.0091831,
+        ),
+        (lambda n: tilted_risk_bound(n, 20, 1.0, 1e-6, tilt=0.5, **RIDGE).value, 10_000, 0.018308),
+        (lambda n: tilted_risk_bound(n, 1, 4.0, 0.0, tilt=1.0, **RIDGE).value, 1000, 0.71432),
+        (
+            lambda n: adversarial_risk_bound(n, 20, 1.0, 1e-6, attack_radius=0.1, **RIDGE).value,
+            10_000,
+            0.018412,
+        ),
+        (
+            lambda n: (
+                adversarial_risk_bound(
+                    n, 20, 1.0, 0.0, attack_radius=0.1, attack_norm="inf", population=True, **RIDGE
+                ).value
+            ),
+            30_000,
+            0.031002,
         ),
     ],
 )
-def test_where_a_bound_says_something(bound, enough):
+def test_where_a_bound_says_something_and_what(bound, enough, value):
     """With a hundredth of the records that are enough it says nothing: zeros do as well."""
     few, many, more = (bound(n) for n in (max(enough // 100, 2), enough, 10 * enough))
     assert few >= 1.0
     assert more <= many < 1.0
+    assert many == pytest.approx(value, rel=1e-4)

@@ -63,6 +63,9 @@ def test_numbers_that_the_papers_print():
     for outliers in (0, 5, 500):
         own = {"n_outliers": outliers, "n_steps": 10**5, "beta": 0.1}
         b = margin_risk_bound(n, d, *BUDGET, 0.9, **own)
+        # The hinge loss of an outlier is at most one more than its norm over the margin.
+        free = margin_risk_bound(n, d, *BUDGET, 0.9, **{**own, "n_outliers": 0})
+        assert b - free == pytest.approx(outliers / n * (1 + R))
         lemma = 2 * b + 5 * (d * log(2 * n) + log(4 / 0.1)) / n
         assert margin_risk_bound(n, d, *BUDGET, 0.9, population=True, **own) <= lemma
     # Theorem 4.1 of Bassily, Mohri and Suresh, Lemma F.1 and Lemma F.3.

@@ -166,6 +166,13 @@ def test_near_zero_the_attack_turns_all_of_the_noise_into_loss(budget, norm, los
     assert cost.mean() > _attacked_noise(problem, adversary, 0.0, sensitivity / 2, slope)
 
 
+def test_smoothing_adds_what_it_adds_to_the_loss():
+    """By the smoothing at each kink of the norm, times the slope of a loss far below its knot."""
+    own = {"attack_radius": 0.4, "attack_norm": "inf", "regularization": 1e-6, "loss": HINGE}
+    bound = adversarial_risk_bound(50, 3, 1.0, 1e-6, smoothing=0.1, n_attacked=2, **own)
+    assert bound.gap == pytest.approx(2 * 0.4 * 0.1)
+
+
 @pytest.mark.parametrize(
     "draws", [pytest.param(50, id="few"), pytest.param(1000, id="many", marks=pytest.mark.slow)]
 )

@@ -49,6 +49,11 @@ def test_necessary_is_below_sufficient(epsilon, margin, d):
         )
 
 
+def test_the_smallest_number_is_found_wherever_it_is():
+    for smallest in range(1, 70):
+        assert pure_bounds._smallest(smallest.__le__) == smallest
+
+
 def test_gaussian_complexity_inverts_its_bound():
     n = margin_sample_complexity(20, 1.0, 1e-6, 0.3, error=0.2)
     bound = margin_risk_bound(n, 20, 1.0, 1e-6, 0.3, n_steps=n, population=True)

@@ -49,6 +49,15 @@ def test_methods_reach_the_target(loss, method, ridge):
     np.testing.assert_array_equal(point.gradient, J.gradient(point.w))
 
 
+def test_steps_of_bfgs_are_those_of_its_inverse_hessian():
+    first, *steps = np.random.default_rng(0).normal(size=(4, 4))
+    pairs, inverse = [(step, step**3, float(step @ step**3)) for step in steps], 0.3 * np.eye(4)
+    for step, change, product in pairs:
+        left = np.eye(4) - np.outer(step, change) / product
+        inverse = left @ inverse @ left.T + np.outer(step, step) / product
+    np.testing.assert_allclose(descent._two_loops(first, pairs, lambda v: 0.3 * v), inverse @ first)
+
+
 def test_search_refuses_an_ascent_and_survives_infinity():
     J = problem(LOGISTIC, n=100)
     start = zero(J)
