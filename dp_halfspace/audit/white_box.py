@@ -174,7 +174,8 @@ def replay(
     ((), True)
     """
     checked_size("n_histories", n_histories)
-    source = OS_RANDOMNESS if random_state is None else SeededBytes(random_state, "replay")
+    seed = None if random_state is None else checked_size("random_state", random_state, least=0)
+    source = OS_RANDOMNESS if seed is None else SeededBytes(seed, "replay")
     pair, histories = ((X, y), (X_neighbour, y_neighbour)), []
     with _REPLAY_LOCK:
         for number, distortion in zip(range(n_histories), cycle(_DISTORTIONS), strict=False):

@@ -302,6 +302,13 @@ def test_levels_of_responses_show_twice_the_epsilon():
     assert not replay(RESPONSES, X, y, *others, n_histories=3, random_state=0).findings
 
 
+@pytest.mark.parametrize("given", [{"random_state": "1"}, {"random_state": -1}, {"n_histories": 0}])
+def test_numbers_of_a_replay_are_named(given):
+    (name,) = given
+    with pytest.raises(ValueError, match=f"{name} must be"):
+        replay(RESPONSES, None, None, None, None, **given)
+
+
 # In this order each kind of mechanism that is quickly seen is in the sample that runs by default.
 TOO_LITTLE = [
     (GaussianNoise, GD, 2),
