@@ -87,9 +87,9 @@ _DATE = re.compile(
     r"\s*(?P<zone>Z|UTC|[+-][0-9]{2}(?::?[0-9]{2})?)?"
 )
 _PARTS_OF_TIME = ("year", "month", "day", "hour", "minute", "second")
-# A time of day; readers with a type for it write two digits of each of its parts, also of seconds
-# that were left out, and no fraction or six digits of it.
-_CLOCK = re.compile(r"([0-9]{1,2}):([0-9]{1,2})(?::([0-9]{1,2})(?:(\.[0-9]*[1-9])0*|\.0*)?)?")
+# A time of day; readers with a type for it write seconds that were left out, and no fraction or six
+# digits of it. A ratio such as 1:20 is none.
+_CLOCK = re.compile(r"[0-9]{2}:[0-9]{2}|([0-9]{1,2}):([0-9]{2}:[0-9]{2})(\.[0-9]*[1-9])?(?:\.?0*)")
 # The place of an object in memory, in its string.
 _ADDRESS = re.compile(r" at 0x[0-9A-Fa-f]+")
 _EPOCH = date(1970, 1, 1).toordinal()
@@ -283,7 +283,7 @@ def _plain_text(text: str) -> str:
     found = _CLOCK.fullmatch(text)
     if found is None:
         return text
-    return f"{found[1]:0>2}:{found[2]:0>2}:{found[3] or 0:0>2}{found[4] or ''}"
+    return f"{found[1]:0>2}:{found[2]}{found[3] or ''}" if found[1] else f"{text}:00"
 
 
 def _parse_zone(zone: str | None) -> int:

@@ -416,10 +416,9 @@ class PrivateSearchCV(WrappingClassifier):
                 )
 
     def _with_params(self, params: _Params) -> Any:
-        """Return the estimator with parameters of the grid."""
-        free = {k: value for k, value in params.items() if k not in _OWN}
+        """Return the estimator with other parameters."""
         # The class itself clones the values, because a clone of a fitted prior would be none.
-        return clone(clone(self.estimator).set_params(**free))
+        return clone(clone(self.estimator).set_params(**params))
 
     def _candidate(self, params: _Params) -> Any:
         """Return an estimator that charges no ledger and prints nothing."""

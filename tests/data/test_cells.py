@@ -679,6 +679,7 @@ def test_times_of_day_to_the_nanosecond_and_beyond_the_day():
     assert texts.tolist()[:2] == ["01:02:03.000000001", "00:00:00"]
     assert texts[-1] is None
     assert text_of(canonical("1:02:03.000000001000")) == texts[0]
+    assert [text_of(canonical(text)) for text in ("12:30", "1:20")] == ["12:30:00", "1:20"]
     seconds = frame.read_column(pa.chunked_array([pa.array([61], pa.time32("s"))]))
     assert text_of(canonical(seconds.array[0])) == text_of(canonical(time(0, 1, 1)))
 
