@@ -29,6 +29,12 @@ def test_one_default_for_every_margin(margin):
     assert model.score(X, y) > 0.9
 
 
+def test_no_margin_is_asked_for_beyond_that_of_a_row():
+    X, y = np.tile(np.eye(2), (200, 1)), np.arange(400) // 2 % 2
+    model = AdaptiveMarginClassifier(epsilon=math.inf, classes=[0, 1], data_norm=1.0).fit(X, y)
+    assert model.margin_ == 1.0
+
+
 @pytest.mark.parametrize(("size", "drawn"), [(3, 3), ("auto", None)])
 def test_rows_are_projected_where_a_number_of_components_is_stated(size, drawn):
     X, y = make_halfspace(3000, 6, random_state=0)

@@ -462,3 +462,12 @@ def test_a_rare_flag_has_the_right_sign_at_every_share(share):
         return plan.run(table_door(X, labels, *plan.events)).coefficients[0, 0]
 
     assert effect(y) > 0.0 > effect(1 - y)
+
+
+def test_rows_of_the_usual_length_are_scored_as_they_are():
+    """All of a row but what is clipped in its columns, as something is in three of four rows."""
+    X = np.random.default_rng(0).normal(5.0, 1.0, size=(4000, 9))
+    model = OutputPerturbationClassifier(epsilon=20.0, classes=[0, 1])
+    scaler = model.fit(X, (X[:, 0] > 5.0).astype(int)).scaler_
+    kept = np.isclose(scaler.transform(X) * scaler.scale + scaler.center, X).all(axis=1)
+    assert kept.mean() > 0.1

@@ -16,6 +16,7 @@ from dp_halfspace.optim.losses import (
 )
 from dp_halfspace.optim.objectives import Adversary
 from dp_halfspace.papers import output
+from dp_halfspace.papers.objective import sketch_objective
 from dp_halfspace.papers.output import (
     bias_cost,
     output_ridge,
@@ -105,6 +106,12 @@ def test_jacobian_keeps_to_its_share(monkeypatch, case, delta):
         ridge = perturbed_row_ridge(case, epsilon, delta)
         spent = case.n_stacked * case.log_ratio(ridge)
         assert spent == pytest.approx(0.35 * epsilon, rel=1e-6)
+
+
+def test_a_regulariser_without_a_certificate_is_not_chosen():
+    risk = empirical_risk(LOGISTIC, 10**9, 5, 2, 1.0, 1000)
+    ridge = output.objective_ridge(risk, 1.0, 1e-6, norm_guess=1.5)
+    assert sketch_objective(risk, ridge, 1.0, 1e-6).ridge == ridge
 
 
 def test_the_regulariser_of_pairs_depends_on_the_product_only():

@@ -106,8 +106,9 @@ def test_drawn_rows_are_equally_likely_and_have_the_noise():
     errors = (drawn - value[rows]) / noise.sigma
     assert abs(errors.mean()) < 5 / math.sqrt(4000)
     assert abs(errors.std() - 1.0) < 5 / math.sqrt(8000)
-    with pytest.raises(RuntimeError, match="one row for each record"):
-        noise.perturb(value[:4], source)
+    for table in (value[:4], np.ones((6, 2))):
+        with pytest.raises(RuntimeError, match="one row for each record"):
+            noise.perturb(table, source)
 
 
 @pytest.mark.sampled(2)

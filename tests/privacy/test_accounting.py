@@ -210,7 +210,7 @@ def calibrated(budget=1.0, small_delta=1e-6, lower=0.0, upper=1.0, **rest):
         ),
         (lambda: calibrated(-1.0), ValueError, "^epsilon "),
         (lambda: calibrated(1.0, 1.0), ValueError, "^delta "),
-        (lambda: calibrated(1.0, 1e-6, 0.5, 1.0), BudgetError, "no value between"),
+        (lambda: calibrated(1.0, 1e-6, 0.2415, 1.0), BudgetError, "no value between"),
     ],
 )
 def test_invalid_arguments_are_named(call, error, message):
