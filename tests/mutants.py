@@ -1830,7 +1830,7 @@ MUTANTS = [
         ("_read_cell", "bytes | bytearray):", "bytes):", "test_ends_of_what_is_read"),
         (
             "hashed_text_of",
-            '"no": FALSE',
+            '"no": FALSE,',
             "",
             "test_a_word_for_a_boolean_is_the_category_that_is_spelled_like_it",
         ),

@@ -313,7 +313,7 @@ def test_parts_of_the_list_follow_from_public_numbers():
     for n_samples, listed in ((100, 200_000), (40_000, 25_000), (10**9, 1_000)):
         plan = plan_small_table(n_samples, 3, 0.3, seed=0, counts=n_samples == 100)
         # Every scale of cells has a whole number of them.
-        assert dict(plan.public)["n_candidates"] == pytest.approx(listed, rel=1e-3)
+        assert dict(plan.public)["n_candidates"] == pytest.approx(listed, rel=5e-3)
         assert 2 * plan.n_constants / listed == pytest.approx(0.05, rel=1e-2)
         looking = listed - 2 * plan.n_constants
         assert plan.directions.n_directions / looking == pytest.approx(0.28, rel=1e-2)
