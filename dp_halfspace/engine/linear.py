@@ -62,6 +62,7 @@ from dp_halfspace.engine.standard_errors import standard_errors, step_errors
 from dp_halfspace.engine.steps import (
     N_AVERAGED,
     N_STEPS,
+    SlopedRows,
     Walk,
     clipped_slopes,
     clipped_slopes_of_many,
@@ -202,15 +203,6 @@ class Shape:
         return block_size(self.n_samples, self.n_columns, is_sparse=self.is_sparse)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class PrivateRows:
-    """The rows behind the door, and the function that computes slopes from their margins."""
-
-    X: Any
-    slopes: Any
-    weights: FloatArray | None
-
-
 def linear_releases(shape: Shape, budget: Budget) -> list[Release[Any]]:
     """Return the releases of a linear fit within a Gaussian budget.
 
@@ -255,7 +247,7 @@ def scaled_rows(shape: Shape, known: Known, data: TrainingData) -> TrainingData:
     return replace(data, X=in_column_scales(data.X, known.scales, COLUMN_CLIP, shape.kind))
 
 
-def first_rows(shape: Shape, known: Known, data: TrainingData) -> PrivateRows:
+def first_rows(shape: Shape, known: Known, data: TrainingData) -> SlopedRows:
     """Return rows in column scales, clipped to the norm that counts as one, with the constant.
 
     They are divided by the norm that the constant gives the longest of them.
@@ -266,7 +258,7 @@ def first_rows(shape: Shape, known: Known, data: TrainingData) -> PrivateRows:
     make = clipped_slopes if shape.n_classes == 2 else clipped_slopes_of_many
     weights = weights_of(relative_weights(known.class_weights), data)
     slopes = rows.apply_to_classes(make, data.class_indices, weights)
-    return PrivateRows(rows, slopes, data.weights)
+    return SlopedRows(rows, slopes, data.weights)
 
 
 def first_rows_of(shape: Shape, length: float, data: TrainingData) -> Any:
@@ -290,7 +282,7 @@ def clipped_rows_over(
     return Rows(X, scale, constant, row_bound=1.0, people=people)
 
 
-def final_rows(known: Known, private: PrivateRows) -> PrivateRows:
+def final_rows(known: Known, private: SlopedRows) -> SlopedRows:
     """Return the centred, whitened and clipped rows, with the constant that is the same for all."""
     centring = known.released_centring
     how = centring.to_final, centring.longest, centring.constants
@@ -408,7 +400,7 @@ def moment_release(
         shape.n_samples, shape.n_final, shape.block_rows, budget, is_single=shape.is_single
     )
 
-    def ask(known: Known, private: PrivateRows) -> FloatArray:
+    def ask(known: Known, private: SlopedRows) -> FloatArray:
         del known
         how = () if private.weights is None else (private.weights,)
         return packed(private.X.gram(*how))
@@ -444,7 +436,7 @@ def step_release(shape: Shape, budget: Budget) -> Release[Known]:
     )  # fmt: skip
     noise = budget.equal_parts(N_STEPS).noise(sensitivity)
 
-    def ask(known: Known, private: PrivateRows) -> FloatArray:
+    def ask(known: Known, private: SlopedRows) -> FloatArray:
         point = shape.walk(known, budget.mu).ahead
         if known.centring is None:
             return np.asarray(private.X.fused_adjoint(point, private.slopes))

@@ -44,6 +44,18 @@ Slopes: TypeAlias = Callable[[Any, int, int], Any]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class SlopedRows:
+    """What stands behind the door for steps: rows, and the function of slopes from their margins.
+
+    `weights` are those of the records, if they have any.
+    """
+
+    X: Any
+    slopes: Slopes
+    weights: FloatArray | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class Walk:
     """The points of the steps so far, all functions of released gradients.
 

@@ -16,7 +16,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy.special import expit
@@ -116,21 +116,14 @@ class CentredFit(FitPlan):
     public: Mapping[str, Any]
     attributes: tuple[str, ...] = ()
     recalibrates: bool = False
+    # Weights of records do not change the cost.
+    takes: ClassVar[frozenset[str]] = frozenset({"sample_weight"})
+    column_clip: ClassVar[float] = COLUMN_CLIP
 
     @property
     def events(self) -> tuple[Event, ...]:
         """Events that a run charges."""
         return (*(release.event for release in self.releases), *self.minimiser.events)
-
-    @property
-    def takes(self) -> frozenset[str]:
-        """Weights of records, which do not change the cost."""
-        return frozenset({"sample_weight"})
-
-    @property
-    def column_clip(self) -> float:
-        """Largest absolute value of a column in its released scale."""
-        return COLUMN_CLIP
 
     def with_class_weights(self, weights: FloatArray) -> CentredFit:
         """Weigh the classes by released numbers in [0, 1], for the same events."""
@@ -146,20 +139,22 @@ class CentredFit(FitPlan):
                 door = door.map(partial(mapped, linear_map))
             known, door = run(self.releases, door, known)
             found = self.minimiser.run(door.map(partial(self._minimised_rows, known)))
-        unit, centring = shape.unit * known.length, known.centring
-        kept, row_clip = None, None
-        if centring is None:
-            coefficients, intercepts = self._in_columns(found, unit)
-        else:
-            if self.recalibrates:
-                how = centring, known.total, np.array(self.read.facts.class_weights)
-                found = recalibrated_minimiser(self.minimiser, found, *how)
-            size = shape.n_columns
-            coefficients, intercepts = self._in_columns(found[:, :size] @ centring.to_final, unit)
-            if centring.constants:
-                intercepts = intercepts + found[:, size] * centring.constants[0]
-            kept = np.column_stack(self._in_columns(centring.to_final, unit))
-            row_clip = centring.row_clip(unit) if linear_map is None else None
+            unit, centring = shape.unit * known.length, known.centring
+            kept, row_clip = None, None
+            if centring is None:
+                coefficients, intercepts = self._in_columns(found, unit)
+            else:
+                if self.recalibrates:
+                    how = centring, known.total, np.array(self.read.facts.class_weights)
+                    found = recalibrated_minimiser(self.minimiser, found, *how)
+                size = shape.n_columns
+                coefficients, intercepts = self._in_columns(
+                    found[:, :size] @ centring.to_final, unit
+                )
+                if centring.constants:
+                    intercepts = intercepts + found[:, size] * centring.constants[0]
+                kept = np.column_stack(self._in_columns(centring.to_final, unit))
+                row_clip = centring.row_clip(unit) if linear_map is None else None
         if linear_map is not None:
             coefficients = linear_map.pull_back(coefficients)
         more = {
@@ -196,11 +191,6 @@ class CentredFit(FitPlan):
             length = math.hypot(1.0, constant)
         intercepts = found[:, size] * (constant / length) if constant else np.zeros(len(found))
         return found[:, :size] / (length * unit), intercepts
-
-
-def clipped_first_rows(shape: Shape, known: Known, data: TrainingData) -> TrainingData:
-    """Return rows that are clipped to the norm that counts as one, with their constant."""
-    return replace(data, X=first_rows_of(shape, known.length, data))
 
 
 @dataclass(frozen=True, slots=True)
@@ -331,8 +321,11 @@ def plan_moment(shape: Shape, budget: Budget) -> tuple[tuple[Release[Known], ...
     edge = noise_deviation(noise, size * (size + 1) // 2) * math.sqrt(2.0 * size)
     if edge > shape.n_samples:
         return (), budget
-    length = length_release(shape, first, partial(clipped_first_rows, shape))
-    return (length, moment_release(shape, part)), rest
+
+    def clipped(known: Known, data: TrainingData) -> TrainingData:
+        return replace(data, X=first_rows_of(shape, known.length, data))
+
+    return (length_release(shape, first, clipped), moment_release(shape, part)), rest
 
 
 def risk_of(read: RowsRead, loss: Loss, *, is_formed: bool) -> MarginRisk | SoftmaxRisk:

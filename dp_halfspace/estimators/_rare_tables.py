@@ -14,14 +14,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dp_halfspace.data.validation import TrainingData
+from dp_halfspace.engine.counts import counts_asked
 from dp_halfspace.engine.plan import FitPlan, Fitted
 from dp_halfspace.preprocessing.scalers import CellScaler
 from dp_halfspace.privacy.door import Door
 from dp_halfspace.privacy.events import Either, Event, Pure
 from dp_halfspace.privacy.exponential import TalliedChoice
 from dp_halfspace.privacy.noise import DiscreteLaplaceNoise
-from dp_halfspace.rows.blocks import FloatArray
 from dp_halfspace.selection.column_rankings import choose_column
 from dp_halfspace.selection.small_tables import share_of
 
@@ -135,7 +134,7 @@ class RareTableFit(FitPlan):
         - Proof: ``docs/proofs/rare.md``, sections 1 and 6.
         """
         # 1. Release the number of records of the second class.
-        noisy = float(door.release(second_class_count, self.count)[0])
+        noisy = float(door.release(lambda data: counts_asked(data, 2), self.count)[0])
         # 2. The released number alone decides between the two plans.
         n_samples, plan = self.n_samples, self.default
         if min(noisy, n_samples - noisy) <= self.limit * n_samples:
@@ -144,8 +143,3 @@ class RareTableFit(FitPlan):
         # 3. Run that plan, whose events are covered by `follows`.
         door.permit.enter(self.follows, plan.events)
         return plan.run(door)
-
-
-def second_class_count(data: TrainingData) -> FloatArray:
-    """Return the number of records of the second class."""
-    return np.array([np.count_nonzero(data.class_indices)], dtype=np.float64)

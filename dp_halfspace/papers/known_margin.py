@@ -24,7 +24,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache, partial
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,6 +32,7 @@ from numpy.typing import NDArray
 from dp_halfspace._rounding import DOWN, FAR_UP
 from dp_halfspace._sklearn_compat import single_blas_thread
 from dp_halfspace.data.record_weights import WeighedRows
+from dp_halfspace.engine.steps import SlopedRows
 from dp_halfspace.optim.certificate import gradient_error
 from dp_halfspace.papers.training import Algorithm, LinearTraining, Problem
 from dp_halfspace.privacy.accounting import calibrate
@@ -99,14 +100,6 @@ class Descent:
             return descend(door.map(partial(_with_slopes, self)), self)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class SlopedRows:
-    """What the steps read: rows, and the function that computes slopes from their margins."""
-
-    rows: Any
-    slopes: Any
-
-
 def _with_slopes(plan: Descent, data: WeighedRows) -> SlopedRows:
     make = partial(margin_slopes, plan)
     slopes = data.rows.apply_to_classes(make, data.classes, data.weights)
@@ -115,7 +108,7 @@ def _with_slopes(plan: Descent, data: WeighedRows) -> SlopedRows:
 
 def _summed_slopes(query: FloatArray, data: SlopedRows) -> FloatArray:
     """Return the sum of slopes times rows."""
-    return np.asarray(data.rows.fused_adjoint(query, data.slopes))
+    return np.asarray(data.X.fused_adjoint(query, data.slopes))
 
 
 def plan_descent(

@@ -468,12 +468,7 @@ class StagedSelection:
         above = halves(self.n_classes)[half]
         return _Cut(exponent, found, float(thresholds[column]) + 0.5, above)
 
-    def _model(
-        self,
-        cut: _Cut,
-        sides: list[TreeSelection],
-        numbers: list[int],
-    ) -> SmallModel:
+    def _model(self, cut: _Cut, sides: list[TreeSelection], numbers: list[int]) -> SmallModel:
         """Write a cut and the trees of its two sides as one linear classifier of all classes."""
         coefficients = np.zeros((self.n_classes, self.n_columns))
         intercept = np.zeros(self.n_classes)

@@ -277,7 +277,7 @@ def test_every_query_is_in_the_ball_that_roundings_are_bounded_in(n_classes):
         walk = walk.after(size * np.random.default_rng(0).standard_normal(walk.point.shape))
         radius = steps.ball(walk.point.shape) * (1.0 + 1e-12)
         assert np.linalg.norm(walk.ahead) <= radius
-        step.ask(replace(known, walk=walk), linear.PrivateRows(rows, None, None))
+        step.ask(replace(known, walk=walk), linear.SlopedRows(rows, None))
         assert np.linalg.norm(asked[-1]) <= 64.0 * radius
     assert np.linalg.norm(walk.point) > steps.ball(walk.point.shape)
 
