@@ -60,6 +60,28 @@ def test_a_release_passes_the_door():
     assert list(callers("self.permit.release(1)")) == ["permit.release"]
 
 
+ASKING = (
+    "engine",
+    "papers",
+    "selection",
+    "estimators",
+    "preprocessing",
+    "metrics",
+    "model_selection",
+)
+
+
+def kept(source):
+    """Statements by which a question could keep what it read in a variable outside of it."""
+    return [n for n in ast.walk(ast.parse(source)) if isinstance(n, ast.Nonlocal | ast.Global)]
+
+
+def test_no_question_keeps_what_it_read():
+    for folder in ASKING:
+        assert not [p.name for p in (ROOT / folder).glob("*.py") if kept(p.read_text())], folder
+    assert kept("def f():\n    x = 0\n    def ask(rows):\n        nonlocal x\n        x = rows")
+
+
 def planned(model, X, y):
     """The plan of a fit, and the training data that it was made for."""
     data = model._training_data(*with_enough_records(model, X, y))
