@@ -28,8 +28,8 @@ Scoring: TypeAlias = str | Callable[..., ArrayLike]
 Run: TypeAlias = tuple[Any, float]
 Array: TypeAlias = NDArray[Any]
 
-# Values of these parameters in candidates: processes that a fit starts would have their own standard
-# streams. Of a prior inside only the numbers are read, so that it is left as it is.
+# Values of these parameters in candidates: processes that a fit starts would have standard streams
+# of their own. Of a prior inside only the numbers are read, so that it is left as it is.
 _QUIET = {"verbose": False, "n_jobs": 1}
 _FAILED = (
     "a fit or the scoring failed. Its message is not shown, because it may quote records. Call "
