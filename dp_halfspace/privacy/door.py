@@ -1,8 +1,8 @@
 """The door of private data: only questions read the data, and their answers leave with noise.
 
 A fit gets the door and not the data. What it asks is a question of bounded sensitivity, which names
-its mechanism; the permit releases the answer if it was charged. What a question returns, and what a
-map makes of the data, stays behind the door. So everything else that a fit computes is a function
+its mechanism; the permit releases the noisy answer if it was charged. The exact answer, and what a
+map makes of the data, stay behind the door. So everything else that a fit computes is a function
 of public numbers and of what was released.
 """
 
