@@ -194,23 +194,28 @@ def _read_scores(path: Path) -> list[PrivateScore]:
 
 
 def predict(options: Any, out: TextIO, err: TextIO) -> None:
-    """Write predictions and probabilities of a saved model."""
+    """Write predictions of a saved model, and probabilities if it has any."""
     import pandas  # noqa: PLC0415 (optional dependency)
 
     model = _load(options.model, err)
     _, rows = _rows_for(model, options, [])
-    with _reading(err):
-        probabilities = model.predict_proba(rows)
-        chosen = probabilities.argmax(axis=1)
     labels = np.array([csv_cell(str(label)) for label in model.classes_], dtype=object)
-    names = [csv_cell(f"probability_{label}") for label in model.classes_]
-    frame = pandas.DataFrame(np.round(probabilities, _PROBABILITY_DIGITS), columns=names)
+    advice = "rank rows by the probability of a rare one"
+    with _reading(err):
+        if hasattr(model, "predict_proba"):
+            probabilities = model.predict_proba(rows)
+            names = [csv_cell(f"probability_{label}") for label in model.classes_]
+            frame = pandas.DataFrame(np.round(probabilities, _PROBABILITY_DIGITS), columns=names)
+            chosen = probabilities.argmax(axis=1)
+        else:
+            frame, advice = pandas.DataFrame(), "of this fit with delta=0 there are no probabilities"
+            chosen = np.searchsorted(model.classes_, model.predict(rows))
     frame.insert(0, "prediction", labels[chosen])
     write_whole(options.out, lambda path: frame.to_csv(path, index=False, lineterminator="\n"))
     write_out(
         out,
         f"Written: {printable(options.out)}, {len(chosen)} rows. A prediction is the likelier "
-        "label: rank rows by the probability of a rare one.\n",
+        f"label: {advice}.\n",
     )
 
 
@@ -275,7 +280,7 @@ def _rows_for(model: Any, options: Any, roles: list[str]) -> tuple[Any, Any]:
     table = tables.read_table(options, [*features, *roles], [*roles, *odd])
     rows = tables.typed_columns(table, features)
     try:
-        model.predict_proba(rows.iloc[:1])
+        model.predict(rows.iloc[:1])
     except Exception as error:
         raise UserError(
             f"{options.model} was saved by another version of dp_halfspace: use that version, "

@@ -85,6 +85,23 @@ def test_a_model_is_made_and_predicts_without_the_table(patients, tmp_path, caps
     assert (found["prediction"] == patients["outcome"]).mean() > 0.8
 
 
+def test_a_model_without_probabilities_predicts_and_is_evaluated(patients, capsys):
+    """With delta=0 and many rows the scores are no log odds."""
+    assert main([*FIT, *SAVE, *STATED, "--delta", "0"]) == 0
+    model = joblib.load("model.joblib")
+    assert not hasattr(model, "predict_proba")
+    assert main(["predict", "model.joblib", "patients.csv", "--out", "out.csv"]) == 0
+    assert "there are no probabilities" in capsys.readouterr()[0]
+    found = pandas.read_csv("out.csv")
+    assert list(found.columns) == ["prediction"]
+    rows = patients.drop(columns="outcome").replace("", None)
+    assert found["prediction"].tolist() == model.predict(rows).tolist()
+    asked = ["evaluate", "model.joblib", "patients.csv", "--target", "outcome", "--epsilon", "1"]
+    assert main([*asked, "--metric", "accuracy", "auc"]) == 0
+    assert "roc_auc" in capsys.readouterr()[0]
+    assert "predict_proba" in error(capsys, *asked, "--metric", "log_loss")
+
+
 def test_columns_of_new_tables_are_read_as_in_the_fit(patients):
     assert main([*FIT, *SAVE]) == 0
     assert main(["predict", "model.joblib", "patients.csv", "--out", "a.csv"]) == 0
