@@ -89,6 +89,7 @@ SENTENCES = {
         f"{short(of(f'{SCALES}._PURE_SHARE'))} of $\\epsilon$ take the place of "
         f"{short(of(f'{SCALES}.SHARE'))} of $\\mu^2$",
         f"$n\\epsilon<{UNSCALED:.0f}\\,d$",
+        f"steps for more than {of('engine.moment.WIDEST')} columns",
     ),
     "architecture.md": (
         f"counts in {of(f'{SCALES}._N_CELLS')} cells",

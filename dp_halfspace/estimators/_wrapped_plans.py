@@ -107,13 +107,22 @@ def _scales_pay(facts: PublicFacts, budget: Budget) -> bool:
     return scales_pay(facts.n_privacy_units, facts.n_features, budget.mu)
 
 
-def warn_of_unscaled_columns(facts: PublicFacts, budget: Budget) -> None:
-    """Warn that columns keep their units, by public facts alone; how X is stored is public."""
+def warn_of_unscaled_columns(facts: PublicFacts, budget: Budget, *, most: float = math.inf) -> None:
+    """Warn that columns keep their units, by public facts alone; how X is stored is public.
+
+    The fit estimates scales of at most so many columns, whatever the budget is.
+    """
     if facts.is_sparse:
         warn_caller(
             "X is sparse, so the scales of its columns are not estimated: give dense "
             "columns (sparse_threshold=0, sparse_output=False), or the PUBLIC norm of a "
             "row as data_norm, which silences this warning"
+        )
+    elif facts.n_features > most:
+        warn_caller(
+            f"X has {facts.n_features} columns, and scales are estimated of at most {most}, so the "
+            "columns are not scaled: if their scales differ, the model may be no better than the "
+            "majority class. State the PUBLIC scale of a row as data_norm, or use fewer columns"
         )
     else:
         warn_of_scales(facts.n_privacy_units, facts.n_features, budget.epsilon)

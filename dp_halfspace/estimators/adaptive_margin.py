@@ -12,6 +12,7 @@ import numpy as np
 from dp_halfspace._sklearn_compat import HasMethods, Interval, StrOptions
 from dp_halfspace.data.validation import TrainingData
 from dp_halfspace.engine.linear import LinearFit, plan_linear
+from dp_halfspace.engine.moment import WIDEST
 from dp_halfspace.engine.plan import FitPlan, PublicFacts
 from dp_halfspace.engine.steps import N_AVERAGED, N_STEPS
 from dp_halfspace.estimators._wrapped_plans import plan_rows, warn_of_unscaled_columns
@@ -47,8 +48,9 @@ class AdaptiveMarginClassifier(DefaultStepsClassifier):
         An array-like is the grid from which `selection` chooses.
     solver : str, default="auto"
         ``"auto"`` is ``"noisy_gd"``, except for small tables: with dense rows of at most 512
-        columns, two to seven classes, every other parameter that shapes the model at its default
-        and ``n epsilon`` below 120 times the root of the number of columns (for pure DP 1500, or
+        columns in memory, two to seven classes, neither groups, weights of records nor
+        ``class_weight="balanced"``, every other parameter that shapes the model at its default and
+        ``n epsilon`` below 120 times the root of the number of columns (for pure DP 1500, or
         120 for each column without a stated scale if that is more), it is an exponential mechanism
         over a public list of classifiers, or two of them in sequence, which spend no delta; with
         ``n epsilon`` of 200 or more, equal class weights and no `prior`, 5 to 10 % of the budget
@@ -87,11 +89,13 @@ class AdaptiveMarginClassifier(DefaultStepsClassifier):
         ``"auto"`` is ``min(1/n^2, 1/4)``; 0 requests pure DP.
     data_norm : float or None, default=None
         PUBLIC bound on the Euclidean norm of a row. Longer rows are scaled down to it during the
-        fit, and at prediction by the published algorithms only. With None the columns keep their
+        fit, but not at prediction after the default steps or a selection for a small table. With
+        None the columns keep their
         original units and may have missing values (NaN): a part of the budget then estimates a
         centre and a scale for each column (see `scaler_`). Where estimated scales do not help
-        (sparse rows, few records) the bound is 1. With dense rows and many records the default
-        steps estimate scales also if a bound is given, since this is more accurate.
+        (sparse rows, few records), and with more than 512 columns in the default steps, the bound
+        is 1. With dense rows and many records the default steps estimate scales also if a bound is
+        given, since this is more accurate.
     fit_intercept : bool, default=True
         Whether to append a constant column.
     intercept_scaling : float, default=1.0
@@ -262,7 +266,7 @@ class AdaptiveMarginClassifier(DefaultStepsClassifier):
             return plan_rows(self._plan_published, facts, budget)
         steps = self._plan_steps(facts, budget)
         if not facts.is_scale_stated and (facts.is_sparse or steps.shape.scales is None):
-            warn_of_unscaled_columns(facts, budget)
+            warn_of_unscaled_columns(facts, budget, most=WIDEST)
         return steps
 
     def _takes_default_steps(self, *, is_pure: bool) -> bool:

@@ -10,9 +10,10 @@ import numpy as np
 
 from dp_halfspace._params import NUMBER_RANGE, public_number
 from dp_halfspace._sklearn_compat import Interval, StrOptions
+from dp_halfspace.engine.moment import WIDEST
 from dp_halfspace.engine.plan import FitPlan, PublicFacts
 from dp_halfspace.estimators._ranking import MECHANISMS, RankingFit, plan_ranking
-from dp_halfspace.estimators._wrapped_plans import plan_rows
+from dp_halfspace.estimators._wrapped_plans import plan_rows, warn_of_unscaled_columns
 from dp_halfspace.estimators.base import PrivateLinearClassifier
 from dp_halfspace.papers.pair_objective import PAIRWISE_LOSSES
 from dp_halfspace.papers.pairs import RankingProblem
@@ -95,8 +96,8 @@ class PrivateAUCClassifier(PrivateLinearClassifier):
     intercept_ : ndarray of shape (1,)
         Minus the threshold.
     data_norm_ : float
-        Norm to which rows are scaled down at prediction; infinite unless the mechanism is
-        ``"objective"`` or ``"output"``.
+        Norm to which rows are scaled down at prediction; infinite after the default steps, and for
+        pure DP in column scales.
     scaler_ : ReleasedScaler or None
         Released column scales; None if none were estimated.
     fill_value_ : float or None
@@ -163,7 +164,10 @@ class PrivateAUCClassifier(PrivateLinearClassifier):
             return plan_rows(self._plan_ranking, facts, budget)
         # The engine estimates the scales of dense columns itself. A bound on the norm of rows is no
         # substitute: rows can be far shorter, and far from zero.
-        return self._plan_ranking(replace(facts, is_scale_stated=facts.is_sparse), budget)
+        plan = self._plan_ranking(replace(facts, is_scale_stated=facts.is_sparse), budget)
+        if not (facts.is_scale_stated or plan.public["private_column_scales"]):
+            warn_of_unscaled_columns(facts, budget, most=WIDEST)
+        return plan
 
     def _plan_ranking(self, facts: PublicFacts, budget: Budget) -> RankingFit:
         """Plan a ranking of rows."""

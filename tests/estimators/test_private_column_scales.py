@@ -142,6 +142,29 @@ def test_units_are_left_out_where_they_cost_more_than_they_bring(options):
     assert dict(model.privacy_.public)["private_column_scales"] is False
 
 
+@pytest.mark.parametrize("kind", [AdaptiveMarginClassifier, PrivateAUCClassifier])
+def test_a_warning_says_why_columns_keep_their_units(kind):
+    """Too small a budget, too many columns, which no budget helps, or sparse rows."""
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(700, 513)), np.arange(700) % 2
+    how = {"classes": [0, 1], "epsilon": 5.0}
+    for rows, word in (
+        (X, "X has 513 columns, and scales are estimated of at most 512"),
+        (sparse.csr_array(X), "X is sparse"),
+    ):
+        with pytest.warns(PrivacyWarning, match=word):
+            record = kind(**how).plan(rows, y)
+        assert dict(record.public)["private_column_scales"] is False
+        with warnings.catch_warnings():
+            warnings.filterwarnings("error", message=".*(data_norm|scales).*")
+            kind(**how, data_norm=30.0).plan(rows, y)
+    few = {"classes": [0, 1], "epsilon": 0.01, "data_norm": None}
+    if kind is AdaptiveMarginClassifier:
+        few["solver"] = "noisy_gd"
+    with pytest.warns(PrivacyWarning, match="too small to estimate the scales of 5 columns"):
+        kind(**few).plan(X[:, :5], y)
+
+
 @pytest.mark.parametrize("kind", [sparse.csr_array, sparse.csc_matrix])
 def test_sparse_columns_keep_their_scales_and_a_warning_says_so(kind):
     """Decided by the storage; once for a fit, at the line of the caller, and not of dense rows."""
