@@ -89,9 +89,9 @@ class PrivateKernelClassifier(DefaultStepsClassifier):
         For tables, ``"auto"`` or ``"additive"``. ``"additive"`` takes the columns and cosines of
         each column: the score is then a sum of one curve for each column
         (:class:`~dp_halfspace.inspection.EffectsDisplay`). ``"auto"`` adds Fourier features of all
-        columns with ``n mu`` of at least 500 for each column, and shortens rows far from the mean
-        when it scores them. The other kernels use random features alone: ``"rbf"``, the Gaussian
-        kernel, or ``"polynomial"``, ``(<x, z> / length_scale^2 + coef0)^degree``.
+        columns with ``n mu`` of at least 1850 times the root of their number, and shortens rows far
+        from the mean when it scores them. The other kernels use random features alone: ``"rbf"``,
+        the Gaussian kernel, or ``"polynomial"``, ``(<x, z> / length_scale^2 + coef0)^degree``.
     length_scale : float or "auto", default="auto"
         PUBLIC length scale of the kernel, in the units of the data; only for random features alone.
         ``"auto"`` is a mixture of ``.7 data_norm`` and of .04 to .35 `data_norm`, the latter with a

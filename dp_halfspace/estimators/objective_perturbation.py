@@ -120,7 +120,8 @@ class ObjectivePerturbationClassifier(PrivateLinearClassifier):
     alpha_ : float
         The regulariser that was used, a function of public numbers.
     data_norm_ : float
-        Norm to which rows are scaled down at prediction; infinite unless ``rows="clipped"``.
+        Norm to which rows are scaled down at prediction; infinite unless ``rows="clipped"`` or
+        `data_norm` is stated and no scales were estimated.
     preconditioner_ : ndarray of shape (n_columns, n_columns + 1) or None
         Released matrix that maps rows (on the scales of `scaler_`, followed by a one if there is an
         intercept) to centred and whitened rows, before they are clipped; None without it.

@@ -115,8 +115,8 @@ class PureNetworkClassifier(PrivateLinearClassifier):
         Number of inputs after the projection; ``"auto"`` is 12.
     epsilon : float, default=1.0
         Budget of one fit, in [1e-9, 1e6]; infinity takes the best candidate, without any guarantee.
-        The number of records times epsilon must be 18.5 or more: below that a choice among a
-        hundred networks is random guessing.
+        The number of records times epsilon must be at least ``4 ln 100 = 18.4``: below that a
+        choice among a hundred networks is random guessing.
     delta : float, default=0.0
         Only 0: the guarantee is pure DP.
     data_norm : float or None, default=None

@@ -91,7 +91,7 @@ def test_a_model_without_probabilities_predicts_and_is_evaluated(patients, capsy
     model = joblib.load("model.joblib")
     assert not hasattr(model, "predict_proba")
     assert main(["predict", "model.joblib", "patients.csv", "--out", "out.csv"]) == 0
-    assert "there are no probabilities" in capsys.readouterr()[0]
+    assert "has no probabilities" in capsys.readouterr()[0]
     found = pandas.read_csv("out.csv")
     assert list(found.columns) == ["prediction"]
     rows = patients.drop(columns="outcome").replace("", None)
