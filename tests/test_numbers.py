@@ -72,7 +72,7 @@ SENTENCES = {
         f"({STEPS_PAY * 10**0.5:.0f} for ten columns, {STEPS_PAY * 10:.0f} for a hundred; of a "
         "table, the geometric mean of its columns and its encoded columns), "
         f"and below {PURE:.0f} with `delta=0`, or below {UNSCALED:.0f} times the number",
-        f"counts two classes from {LEAST:.0f} on",
+        f"may first count two classes, from {LEAST:.0f} on",
         f"times epsilon must be below {of(f'{DEFAULTS}.SMALL_WITH_PRIOR'):.0f}, and",
     ),
     "guide/rare_outcomes.md": (

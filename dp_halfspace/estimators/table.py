@@ -74,7 +74,8 @@ class PrivateTableClassifier(PrivateClassifier):
     nothing. If `features` is ``"auto"`` and there are few rows (``n epsilon`` below 120 times the
     root of the geometric mean of the numbers of columns and of encoded columns, or with
     ``delta=0`` below 1500 or 120 for each number without a range; at most 512 encoded columns and
-    seven classes), the model is selected from a public list of classifiers by a pure DP mechanism.
+    seven classes; rows in memory, no `groups`, weights of records or balanced classes), the model
+    is selected from a public list of classifiers by a pure DP mechanism.
     With two classes and ``n epsilon`` from 300 to 3500, a noisy count of the classes comes first: a
     class of at most ``60 / epsilon`` records is ranked by one selected column, and every predicted
     label is the other one.
@@ -106,7 +107,8 @@ class PrivateTableClassifier(PrivateClassifier):
         them).
     probability : bool, default=True
         Whether `predict_proba` is there. In small tables a noisy count of errors takes a share of
-        ``20 / (n epsilon)`` of the budget for it, within .05 and .25; otherwise it costs nothing.
+        ``20 / (n epsilon)`` of the budget for it, within .05 and .25 (.15 with more than two
+        classes); otherwise it costs nothing.
         With ``delta=0`` only small tables have probabilities.
     class_weight : dict, "balanced" or None, default=None
         PUBLIC weight of each label, in [1e-50, 1e50]. Probabilities of two classes are those of a

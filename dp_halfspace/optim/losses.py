@@ -249,6 +249,10 @@ def get_loss(name: str, **params: float) -> Loss:
     **params : float
         Parameters of :func:`huber_hinge`, for the last one.
 
+    Returns
+    -------
+    Loss
+
     Raises
     ------
     ValueError

@@ -112,6 +112,12 @@ def additive_noise(
     GaussianNoise, L2LaplaceNoise or NoNoise
         Calibrated exactly and rounded conservatively.
 
+    Notes
+    -----
+    Privacy: a function of public numbers. The release is (epsilon, delta)-differentially private if
+    the noise is added once and its `event` is charged (``docs/proofs/accounting.md``, section 1,
+    and ``docs/proofs/noise.md``, section 5).
+
     Examples
     --------
     >>> from dp_halfspace.privacy import additive_noise

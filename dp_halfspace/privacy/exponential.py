@@ -80,7 +80,7 @@ def exponential_mechanism(
     Raises
     ------
     ValueError
-        If there is no candidate, or a public number is out of range.
+        If there is no candidate, a public number is out of range, or shapes differ.
 
     Notes
     -----
@@ -108,6 +108,8 @@ def exponential_mechanism(
     """
     candidates = _check_candidates(utilities, epsilon, sensitivity)
     count = candidates.utilities.size
+    if multiplicities is not None and np.shape(multiplicities) != (count,):
+        raise ValueError(f"multiplicities must have the shape of utilities, {(count,)}")
     ends = None if multiplicities is None else np.cumsum(multiplicities)
     total = count if ends is None else int(ends[-1])
     # Trials are drawn in batches of a public size; the first success of the sequence is returned.

@@ -397,6 +397,15 @@ def authorise(record: PrivacyRecord, source: ByteSource, ledger: Ledger | None =
     - Released: nothing here; the permit releases what the record lists.
     - Sensitivity: none, no data are read; the ledger is charged before any noise exists.
     - Proof: ``docs/proofs/accounting.md``, section 5.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dp_halfspace.privacy import PrivacyRecord, additive_noise, authorise, noise_source
+    >>> noise = additive_noise(1.0, epsilon=1.0, delta=1e-6)
+    >>> record = PrivacyRecord(epsilon=1.0, delta=1e-6, events=[noise.event], noise="os")
+    >>> authorise(record, noise_source(None)).release(np.zeros(3), noise).shape
+    (3,)
     """
     if ledger is not None:
         ledger.charge(record)

@@ -247,6 +247,14 @@ def gdp_epsilon(mu: float, delta: float) -> float:
         Epsilon >= 0 with ``gdp_delta(mu, epsilon) <= delta``, re-checked with a margin;
         infinity if `delta` is 0 and `mu` is not.
 
+    Notes
+    -----
+    Privacy: a function of public numbers, so calling it uses no budget.
+
+    References
+    ----------
+    ``docs/proofs/accounting.md``, sections 1 and 8.
+
     Examples
     --------
     >>> from dp_halfspace.privacy.profiles import gdp_epsilon
@@ -291,6 +299,10 @@ def gdp_mu(epsilon: float, delta: float) -> float:
     Privacy: noise of standard deviation ``sensitivity / gdp_mu(epsilon, delta)`` makes a
     release (epsilon, delta)-private; at (1, 1e-6) this is 2.5 times less noise than
     ``sensitivity * 2 sqrt(2 ln(1/delta)) / epsilon``.
+
+    References
+    ----------
+    ``docs/proofs/accounting.md``, sections 1 and 8.
 
     Examples
     --------

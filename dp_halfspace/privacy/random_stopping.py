@@ -347,6 +347,14 @@ def geometric_run_count(mean: float) -> RunCountDistribution:
     RunCountDistribution
         Shape 1, capped where less than 1e-9 of the probability is cut.
 
+    Notes
+    -----
+    Privacy: a function of public numbers, so calling it uses no budget.
+
+    References
+    ----------
+    ``docs/proofs/selection.md``, section 3.
+
     Examples
     --------
     >>> from dp_halfspace.privacy import geometric_run_count
@@ -397,6 +405,14 @@ def run_count_distribution(
     -------
     RunCountDistribution
         Capped where less than 1e-9 of the probability is cut; more than 100000 runs are refused.
+
+    Notes
+    -----
+    Privacy: a function of public numbers, so calling it uses no budget.
+
+    References
+    ----------
+    ``docs/proofs/selection.md``, section 3.
 
     Examples
     --------
@@ -508,6 +524,14 @@ def calibrate_random_stopping(
     float
         At most ``gdp_mu(epsilon, delta)``; ``random_stopping_event(distribution, mu)`` was checked
         to be within the budget, and the largest such mu is larger by a relative 1e-5 at most.
+
+    Notes
+    -----
+    Privacy: a function of public numbers, so calling it uses no budget.
+
+    References
+    ----------
+    ``docs/proofs/selection.md``, sections 2 and 4.
 
     Examples
     --------

@@ -281,6 +281,10 @@ def draw_additive(
     -------
     AdditiveMap
 
+    Notes
+    -----
+    Privacy: the map does not depend on data; ``docs/proofs/engine.md``, section 8.
+
     Examples
     --------
     >>> import numpy as np

@@ -252,8 +252,27 @@ def jl_dimension(margin: float, n_samples: int, beta: float = 0.05) -> int:
 def jl_distortion(n_components: int, n_samples: int, beta: float = 0.05) -> float:
     """Smallest distortion that is proved for random signs with this many components.
 
-    The inverse of `jl_dimension`: in (0, 1], or infinity if the number of components is too small
-    for any statement. A margin is kept if it exceeds the distortion, see `jl_margin`.
+    Parameters
+    ----------
+    n_components, n_samples : int
+        Numbers of random signs for each column, and of records.
+    beta : float, default=0.05
+        Probability with which the draw may fail, in (0, 1).
+
+    Returns
+    -------
+    float
+        In (0, 1], or infinity if there are too few components for any statement. `jl_dimension` is
+        the number of components with half the margin as distortion.
+
+    Notes
+    -----
+    Privacy: a function of public quantities; no privacy guarantee depends on the event that it
+    bounds.
+
+    References
+    ----------
+    ``docs/proofs/projection.md``, Theorem 4.
 
     Examples
     --------
@@ -272,9 +291,27 @@ def jl_distortion(n_components: int, n_samples: int, beta: float = 0.05) -> floa
 def jl_margin(margin: float, *, distortion: float | None = None) -> float:
     r"""Margin after a projection that keeps squared norms within a distortion, and clipping.
 
-    :math:`(\gamma - e)/(1 + e)`, or 0 if the distortion :math:`e` exceeds the margin, by
-    ``docs/proofs/projection.md``, Theorem 4. The margin is relative to the bound on the norm of a
-    row, to which rows are clipped again; None stands for half of it, as in `jl_dimension`.
+    :math:`(\gamma - e)/(1 + e)`, or 0 if the distortion :math:`e` is not below the margin.
+
+    Parameters
+    ----------
+    margin : float
+        Margin divided by the bound on the norm of a row, in (0, 1].
+    distortion : float or None, default=None
+        At least 0. None is half the margin, as in `jl_dimension`.
+
+    Returns
+    -------
+    float
+        Relative to the same bound, to which projected rows are clipped again.
+
+    Notes
+    -----
+    Privacy: a function of public quantities.
+
+    References
+    ----------
+    ``docs/proofs/projection.md``, Theorem 4.
 
     Examples
     --------
@@ -439,8 +476,9 @@ def draw_projection(
     Parameters
     ----------
     kind : str
-        A key of `PROJECTIONS`.
+        ``"rademacher"`` (random signs) or ``"hadamard"`` (the fast map).
     n_features, n_components : int
+        Numbers of columns before and after the projection.
     rng : numpy.random.Generator
         Public randomness.
 

@@ -219,6 +219,7 @@ BAD = [
     ),
     *(((bad, 1.0), {}, "nonempty 1-d array") for bad in ([], 1.0, [[1.0, 2.0]])),
     *((([1.0], a), {"sensitivity": 1 / a}, "between 2") for a in (1e300, 1e-300)),
+    (([1.0, 2.0], 1.0), {"multiplicities": [3]}, "the shape of utilities"),
 ]
 
 
