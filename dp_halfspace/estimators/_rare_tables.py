@@ -1,7 +1,7 @@
 """Tables of two classes and a small budget, where one column may rank a rare class.
 
 A noisy count of the second class decides between a choice of one column and the default fit.
-Proofs: ``docs/proofs/rare.md``, section 6.
+Proofs: ``docs/proofs/rare.md``, section 4.
 """
 
 from __future__ import annotations
@@ -131,7 +131,7 @@ class RareTableFit(FitPlan):
         - Adjacency: replace-one.
         - Released: a noisy count of the second class, and the releases of one of two plans.
         - Sensitivity: 1 for the count, which is an integer.
-        - Proof: ``docs/proofs/rare.md``, sections 1 and 6.
+        - Proof: ``docs/proofs/rare.md``, sections 1 and 4.
         """
         # 1. Release the number of records of the second class.
         noisy = float(door.release(lambda data: counts_asked(data, 2), self.count)[0])

@@ -3,7 +3,7 @@
 If a class has few records, the noise of sums hides it at budgets at which an exponential mechanism
 can still distinguish columns. The cost of a column is the number of records of the rare class that
 are not among the records with the largest scores. The chosen column ranks the records, and the
-common class is predicted for all of them. Proofs: ``docs/proofs/rare.md``, section 6.
+common class is predicted for all of them. Proofs: ``docs/proofs/rare.md``, section 4.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def choose_column(
     - Adjacency: replace-one.
     - Released: the number of one column, and a sign.
     - Sensitivity: 1 for the cost of each candidate, which is an integer.
-    - Proof: ``docs/proofs/rare.md``, section 6.
+    - Proof: ``docs/proofs/rare.md``, section 4.
     """
     listed = np.repeat(np.arange(2 * len(repeats)), np.repeat(repeats, 2))
 
