@@ -220,8 +220,8 @@ def pure_lower_bound(
     Notes
     -----
     Privacy: a function of public quantities. The packing by caps of the sphere is about thirty
-    times better than the published one, and the dimension is optimised. The bound is far from
-    tight.
+    times better than the published one, with the best of a grid of dimensions. The bound is far
+    from tight.
 
     References
     ----------
