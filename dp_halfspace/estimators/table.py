@@ -429,7 +429,7 @@ class PrivateTableClassifier(PrivateClassifier):
 
     @by_chunks
     def decision_function(self, X: Any) -> NDArray[np.float64]:
-        """Score rows: log odds, up to a constant of each row for more classes.
+        """Score rows: log odds if there are probabilities, for more classes up to a constant.
 
         Parameters
         ----------

@@ -382,7 +382,8 @@ def _curves(display: EffectsDisplay, model: Any) -> str:
     drawing = file.getvalue()
     drawing = re.sub(r"<metadata>.*?</metadata>", "", drawing[drawing.index("<svg") :], flags=re.S)
     of = f" of {escape(printable(model.classes_[1]))}" if len(model.classes_) == 2 else ""
-    odds = "log odds" if getattr(model, "probability", False) else "score"
+    has_odds = getattr(model, "probability", False) and hasattr(model, "predict_proba")
+    odds = "log odds" if has_odds else "score"
     noise = "The amount of noise in it is not known."
     if shown.columns[0].deviations is not None:
         noise = "Grey effects may be due to noise alone: the band has two standard errors."

@@ -134,6 +134,16 @@ def test_pure_dp_has_no_exceptions(tmp_path):
     assert "Columns not used" not in text
 
 
+@pytest.mark.parametrize(("delta", "what"), [("auto", "log odds"), (0.0, "score")])
+def test_scores_of_a_table_are_log_odds_only_with_probabilities(tmp_path, delta, what):
+    pytest.importorskip("matplotlib")
+    schema = {"0": [0, 120], "1": [0, 4e5]}
+    model = PrivateTableClassifier(epsilon=9, delta=delta, classes=[0, 1], schema=schema)
+    _, text = text_of(model_card(model.fit(X, Y)), tmp_path)
+    assert hasattr(model, "predict_proba") == (what == "log odds")
+    assert f"one column adds to the {what} of 1" in text
+
+
 def test_the_largest_effects_are_drawn_first(monkeypatch):
     monkeypatch.setattr(card_module, "_MOST_CURVES", 2)
     effects = {"small": [0.1, -0.2], "large": [0.0, -3.0], "middle": [1.0, 0.0]}
