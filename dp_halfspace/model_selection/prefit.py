@@ -382,6 +382,8 @@ class PrivateThresholdClassifier(PrefitClassifier):
         The public label set, sorted.
     privacy_ : PrivacyRecord
         The guarantee of the threshold alone; the model has a record of its own, or none.
+    n_features_in_ : int
+        Number of columns of the model, if it has one.
 
     See Also
     --------
@@ -622,6 +624,8 @@ class PrivateConformalClassifier(PrefitClassifier):
         The public label set, sorted: the columns of `predict_set`.
     privacy_ : PrivacyRecord
         The guarantee of the calibration alone; the model has a record of its own, or none.
+    n_features_in_ : int
+        Number of columns of the model, if it has one.
 
     Notes
     -----
