@@ -81,7 +81,7 @@ class PrivateAUCClassifier(PrivateLinearClassifier):
     random_state : int or None, default=None
         None draws the noise from the operating system. An int repeats the noise on any machine, and
         raises `PrivacyWarning`: anyone who knows it can subtract the noise.
-    ledger : object with a method ``charge(record)``, or None
+    ledger : object with a method ``charge(record)``, path or None, default=None
         Privacy ledger that is charged before any noise is drawn.
     verbose : int, default=0
         If above 0, `fit` prints its public privacy record before it releases anything, and a line

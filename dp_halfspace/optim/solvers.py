@@ -431,7 +431,7 @@ def certified_minimum(
         that accounts for their errors.
     radius : float
         Public bound on the norm of the exact minimiser.
-    optimizer : str or callable
+    optimizer : str or callable, default="auto"
         What is tried first, ``"auto"`` or ``"accelerated_gradient"``. A callable gets a
         :class:`~dp_halfspace.optim.solvers.FiniteSum` and a starting point; it returns a
         point. It is trusted with speed only: its answer is checked, and improved or replaced

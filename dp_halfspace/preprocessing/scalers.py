@@ -296,7 +296,7 @@ class PrivateScaler(SharedLedger, ColumnScaler):
     random_state : int or None, default=None
         None draws the noise from the operating system. An int repeats the noise on any machine, and
         raises `PrivacyWarning`: anyone who knows it can subtract the noise.
-    ledger : object with a method ``charge(record)``, path or None
+    ledger : object with a method ``charge(record)``, path or None, default=None
         Privacy ledger that is charged before any noise is drawn.
 
     Attributes

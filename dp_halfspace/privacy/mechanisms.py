@@ -377,7 +377,7 @@ def authorise(record: PrivacyRecord, source: ByteSource, ledger: Ledger | None =
         Everything that is going to be released, as events.
     source : ByteSource
         Randomness of the noise.
-    ledger : Ledger or None
+    ledger : Ledger or None, default=None
         Charged before this function returns, hence before any noise exists.
 
     Returns
