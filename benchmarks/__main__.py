@@ -54,6 +54,7 @@ SLOW_PRINTING = (
     "rare",
     "outlook",
     "own_units",
+    "joint",
     "small",
     "small_classes",
     "score_coverage",

@@ -47,7 +47,7 @@ LINEAR = (
 )
 FEATURES = (
     ("estimators/kernel.py", "_TERMS", "2", "5"),
-    ("engine/features.py", "_JOINT_PAY", "1000.0", "1e9"),
+    ("engine/features.py", "_JOINT_PAY", "650.0", "1e9"),
     ("engine/moment.py", "_WIDER", "1.0", "1e9"),
 )
 

@@ -32,11 +32,11 @@ if TYPE_CHECKING:
 # stated: a range, whose ends rare values may determine, or the norm of a row.
 _SCALES_PAY = 7.0
 # Value of n mu over the root of the number of encoded columns from which on features of all numbers
-# together gain more than their noise costs; and their number.
-_JOINT_PAY = 1850.0
-_N_JOINT = 192
-# Number of directions that whitening distinguishes then.
-_JOINT_DIRECTIONS = 30.0
+# together gain more than their noise costs; and the same for each of these features.
+_JOINT_PAY = 1300.0
+_FOR_A_JOINT = 12.0
+# Number of these features for each direction that whitening distinguishes then.
+_JOINT_PER_DIRECTION = 5.0
 
 
 def scales_pay(n_samples: int, n_columns: int, mu: float) -> bool:
@@ -54,9 +54,13 @@ def joint_features(
     to compute so many again at every pass would take too long.
     """
     n_samples, n_encoded = sizes
+    strength, n_curved = (
+        n_samples * mu / math.sqrt(n_encoded),
+        columns.n_features_in - columns.n_plain,
+    )
     most = min(limits[0], limits[1] // (4 * n_samples)) - columns.n_components
-    size, n_curved = min(_N_JOINT, most) // 2, columns.n_features_in - columns.n_plain
-    if n_samples * mu < _JOINT_PAY * math.sqrt(n_encoded) or n_curved < 2 or size < 1:
+    size = int(min(strength / _FOR_A_JOINT, most)) // 2
+    if strength < _JOINT_PAY or n_curved < 2 or size < 1:
         return columns
     from dp_halfspace.projection.features import draw_additive  # noqa: PLC0415
 
@@ -108,8 +112,8 @@ class Features:
 
     @property
     def n_directions(self) -> float:
-        """Number of directions that whitening distinguishes, larger with joint features."""
-        return _JOINT_DIRECTIONS if self.n_joint else DIRECTIONS
+        """Number of directions that whitening distinguishes, more with many joint features."""
+        return max(self.n_joint / _JOINT_PER_DIRECTION, DIRECTIONS)
 
     def with_released(self, found: ColumnScales | None) -> Features:
         """Return the features with the released scales of the columns that are estimated."""

@@ -185,8 +185,18 @@ def test_many_records_pay_for_scales_and_joint_features():
     assert scales_pay(281, 4, 0.1)
     assert not scales_pay(279, 4, 0.1)
     drawn = AdditiveMap(2, 3)
-    assert joint_features(drawn, (2617, 2), 1.0, (500, 10**9), 0).n_components == 6 + 192
-    assert joint_features(drawn, (2616, 2), 1.0, (500, 10**9), 0) is drawn
+    assert joint_features(drawn, (1839, 2), 1.0, (500, 10**9), 0).n_components == 6 + 108
+    assert joint_features(drawn, (1838, 2), 1.0, (500, 10**9), 0) is drawn
+    # One for every twelve of n mu over the root of the number of columns.
+    assert joint_features(drawn, (3678, 2), 1.0, (500, 10**9), 0).n_components == 6 + 216
+    assert joint_features(drawn, (9000, 2), math.inf, (500, 10**9), 0).n_components == 500
     assert joint_features(drawn, (3000, 2), 1.0, (56, 10**9), 0).n_components == 6 + 50
     assert joint_features(drawn, (3000, 2), 1.0, (500, 4 * 3000 * 36), 0).n_components == 6 + 30
     assert joint_features(AdditiveMap(1, 3), (9000, 1), 1.0, (500, 10**9), 0).fourier is None
+
+
+def test_whitening_distinguishes_more_directions_with_many_joint_features():
+    assert features().n_directions == 10
+    made = features(joint=True)
+    assert made.n_directions == made.n_joint / 5 > 10
+    assert replace(made, feature_map=AdditiveMap(2, 3)).n_directions == 10

@@ -177,7 +177,7 @@ def joint_factors(labels_of, monkeypatch):
         # More directions are told apart than without joint features.
         assert known.released_centring.radius**2 > DIRECTIONS
         before, after = known.released_walk.total[6:-1], walk.total[6:-1]
-        assert len(before) == n_joint == 192
+        assert len(before) == n_joint > 100
         np.testing.assert_array_equal(walk.total[:6], known.released_walk.total[:6])
         found.append(np.linalg.norm(after) / np.linalg.norm(before))
         return walk

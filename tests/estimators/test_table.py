@@ -475,7 +475,7 @@ def test_a_fit_without_names_forgets_those_of_the_one_before():
         assert not hasattr(model.fit(numbers.to_numpy(), y), "feature_names_in_")
 
 
-@pytest.mark.parametrize(("strength", "n_joint"), [(1850.01, 192), (1849.99, 0)])
+@pytest.mark.parametrize(("strength", "n_joint"), [(1300.01, 108), (1299.99, 0)])
 def test_numbers_beside_categories_have_joint_features_with_many_records(strength, n_joint):
     """A row has two numbers and one of three categories: five encoded columns."""
     frame = pd.DataFrame({"a": [1.5, 2.5], "b": [0.5, np.nan], "c": ["x", "y"]})
