@@ -13,25 +13,10 @@ from dp_halfspace.metrics import private_score
 from dp_halfspace.preprocessing import PrivateScaler
 from dp_halfspace.privacy import Gaussian, PrivacyRecord
 from tests.conftest import separated
+from tests.model_selection.prefit_models import RareChances as Rule
 
 X, Y = separated(400, 3)
 OWNERS = np.arange(400) // 2
-
-
-class Rule:
-    """A public model of two classes."""
-
-    classes_ = np.array([0, 1])
-
-    def fit(self, X, y):
-        return self
-
-    def predict(self, X):
-        return (X[:, 0] > 0).astype(int)
-
-    def predict_proba(self, X):
-        chance = 1.0 / (1.0 + np.exp(-3.0 * X[:, 0]))
-        return np.column_stack([1.0 - chance, chance])
 
 
 def scored(groups):

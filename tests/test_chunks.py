@@ -361,6 +361,8 @@ def test_a_data_frame_is_not_cut_into_chunks():
     for table in (pd.DataFrame(X), X.tolist()):
         with pytest.raises(ValueError, match=r"array must be an ndarray .*read_parquet"):
             in_chunks(table)
+    with pytest.raises(ValueError, match="a column of labels, its to_numpy"):
+        in_chunks(pd.Series(["no", "yes"] * 10, dtype="string"), 5)
     for n_rows in (0, 1.5, "9", True):
         with pytest.raises(ValueError, match="n_rows must be a positive integer"):
             in_chunks(X, n_rows)
@@ -430,12 +432,12 @@ def test_rows_in_another_order_are_noticed():
         model.fit(rows, Y)
 
 
-def edited(rows, reads, value=1e6):
+def edited(reads, rows, value=1e6):
     """A chunk of which one row has another value from its second reading on."""
     reads.append(1)
     if len(reads) == 1:
         return rows
-    other = rows.copy()
+    other = rows.astype(object if isinstance(value, str) else float)
     other[2000, 0] = value
     return other
 
@@ -461,7 +463,7 @@ def test_one_row_that_changes_between_passes_is_noticed(name):
     """Its factor is that of another row: it would move a query by a hundred sensitivities."""
     da = pytest.importorskip("dask.array")
     reads = []
-    local_rows = LocalChunks.read_by([lambda: edited(X, reads)], X[:2])
+    local_rows = LocalChunks.read_by([lambda: edited(reads, X)], X[:2])
     missing = X.copy()
     missing[2000, 0] = np.nan
     lazy = da.from_array(missing, chunks=(N, 5)).map_blocks(imputed, dtype=float)
@@ -563,16 +565,6 @@ class Quoting:
         return np.zeros(len(X), dtype=int)
 
 
-def late_text(reads, rows):
-    """A chunk that holds a text from its second reading on."""
-    reads.append(1)
-    if len(reads) == 1:
-        return rows
-    other = rows.astype(object)
-    other[7, 0] = "secret"
-    return other
-
-
 def unreadable(reads, rows):
     """A reader that quotes an entry."""
     del reads
@@ -610,7 +602,7 @@ def odd(labels):
 
 
 QUOTED = {
-    "rows": lambda model, rows, labels: model.fit(rows(late_text), TWO),
+    "rows": lambda model, rows, labels: model.fit(rows(partial(edited, value="secret")), TWO),
     "reading": lambda model, rows, labels: model.fit(rows(unreadable), TWO),
     "labels": lambda model, rows, labels: model.fit(rows(None), labels),
     "odd labels": lambda model, rows, labels: model.fit(rows(None), odd(TWO)),
@@ -852,11 +844,6 @@ def test_a_killed_worker_is_replaced(name):
     assert len(releases) == len(whole)
     assert len(ledger.entries()) == 2
     assert 0.0 <= score.value <= 1.0
-
-
-def test_a_column_of_texts_of_pandas_is_refused_in_a_sentence():
-    with pytest.raises(ValueError, match="a column of labels, its to_numpy"):
-        in_chunks(pd.Series(["no", "yes"] * 10, dtype="string"), 5)
 
 
 def test_signs_and_halves_of_words_are_in_the_checksum():

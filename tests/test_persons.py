@@ -781,28 +781,6 @@ def test_rows_that_are_clipped_again_belong_to_the_same_people():
     assert rows.shares.sum() < 4.0
 
 
-def test_groups_of_another_length_are_named_without_numbers():
-    """How many rows people have is private."""
-    X, y = small_table()
-    with pytest.raises(ValueError, match="groups and X must have the same number of rows") as said:
-        AdaptiveMarginClassifier(classes=[0, 1]).fit(X, y, groups=np.arange(299))
-    assert "299" not in str(said.value)
-    assert "300" not in str(said.value)
-
-
-@pytest.mark.parametrize(
-    ("model", "given"),
-    [
-        (AdaptiveMarginClassifier(classes=[0, 1]), (np.ones((37, 2)), np.zeros(38))),
-        (AdaptiveMarginClassifier(classes=[0, 1]), (np.ones((37, 0)), np.zeros(37))),
-        (PrivateScaler(), (np.ones((37, 0)),)),
-    ],
-)
-def test_no_other_refusal_says_how_many_rows_people_have(model, given):
-    with pytest.raises(ValueError, match=r"^[^0-9]*$"):
-        model.fit(*given, groups=np.arange(37) // 2)
-
-
 @pytest.mark.slow
 def test_a_block_of_all_people_for_every_row_is_seen(monkeypatch):
     """Planted: as many blocks of all people as the person with most rows has rows."""

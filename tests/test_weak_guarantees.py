@@ -15,7 +15,7 @@ from dp_halfspace import (
 )
 from dp_halfspace.metrics import private_score
 from tests.conftest import separated
-from tests.model_selection.prefit_models import Several
+from tests.model_selection.prefit_models import Rare, Several
 
 X, Y = separated(60, 3)
 MODEL = OutputPerturbationClassifier(classes=[0, 1], data_norm=1.0)
@@ -69,22 +69,16 @@ def test_what_wraps_a_model_says_it_too():
 
 
 def test_a_score_says_it_too():
-    class Rule:
-        classes_ = np.array([0, 1])
-
-        def predict(self, rows):
-            return np.zeros(len(rows), dtype=int)
-
     with pytest.warns(PrivacyWarning) as caught:
-        private_score(Rule(), X, Y, epsilon=10.0, delta=0.02)
+        private_score(Rare(), X, Y, epsilon=10.0, delta=0.02)
     first, second = (str(w.message) for w in caught)
     assert first.startswith("epsilon=10 is a weak guarantee")
     assert second.startswith("delta=0.02 is more than 1/n for 60 records")
     assert {w.filename for w in caught} == {__file__}
     with warnings.catch_warnings():
         warnings.simplefilter("error", PrivacyWarning)
-        private_score(Rule(), X, Y, epsilon=9.99)
-        private_score(Rule(), X, Y, epsilon=math.inf)
+        private_score(Rare(), X, Y, epsilon=9.99)
+        private_score(Rare(), X, Y, epsilon=math.inf)
 
 
 def test_nothing_of_the_data_is_said():

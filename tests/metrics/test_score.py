@@ -783,10 +783,3 @@ def test_intervals_cover_on_real_tables(table):
     for metric, delta, n in product(sorted(METRICS), (1e-6, 0), (500, 2000)):
         found = score_coverage.figures(people, metric, n, 2000, epsilon=1.0, delta=delta)
         assert found.coverage > 0.94, (metric, delta, n, found)
-
-
-def test_intervals_need_the_noise():
-    """Planted: intervals of sampling alone miss too often."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(score, "noise_deviation", lambda noise: 0.0)
-        assert coverage(runs=120, n=800, epsilon=0.2, delta=1e-6) < 0.8

@@ -14,6 +14,8 @@ from dp_halfspace import (
 from dp_halfspace.metrics import private_score
 from dp_halfspace.metrics._table import METRICS
 from dp_halfspace.privacy.interception import intercept_releases
+from tests.model_selection.prefit_models import Rare as Scores
+from tests.model_selection.prefit_models import RareChances as Chances
 from tests.releases import assert_follows
 
 pytestmark = pytest.mark.usefixtures("plans_are_made_once")
@@ -23,27 +25,6 @@ FIRST, SECOND = (RNG.normal(size=(N, 2)) for _ in range(2))
 FEW = (FIRST[:, 0] + RNG.normal(size=N) > 1.0).astype(int)
 MANY = (SECOND[:, 0] + RNG.normal(size=N) > -0.5).astype(int)
 DATA = (FIRST, FEW), (SECOND, MANY)
-
-
-class Scores:
-    """A public model of two classes without probabilities."""
-
-    classes_ = np.array([0, 1])
-
-    def fit(self, X, y):
-        return self
-
-    def predict(self, X):
-        return (X[:, 0] > 0).astype(int)
-
-    def decision_function(self, X):
-        return X[:, 0]
-
-
-class Chances(Scores):
-    def predict_proba(self, X):
-        chance = 1.0 / (1.0 + np.exp(-X[:, 0]))
-        return np.column_stack([1.0 - chance, chance])
 
 
 @pytest.mark.parametrize("target", ["recall", "precision", "fpr"])

@@ -505,6 +505,11 @@ def test_slacks_are_those_of_the_confidence_and_of_all_candidates(confidence):
     # Of five candidates four may be chosen wrongly, each by exp(-epsilon slack / 2).
     assert 4 * math.exp(-1.5 * plan.slack) == pytest.approx(1.0 - confidence, rel=1e-3)
     assert plan.deviations == pytest.approx(norm.ppf(confidence))
+    slack, exact = (
+        slack_for_failure(101, 0.25, 1.0 - confidence),
+        math.log(100 / (1.0 - confidence)) / 0.25,
+    )
+    assert exact <= slack <= exact + 1e-3
     assert slack_for_failure(5, math.inf, 1.0 - confidence) == 0.0
 
 
@@ -576,10 +581,3 @@ def test_held_out_records_meet_a_target_whatever_they_are():
 def test_planted_bug_no_slack_misses(monkeypatch):
     monkeypatch.setattr(prefit._Threshold, "slack_for", lambda self, count, n: 0.0)
     assert share_met(Rare(), "recall", 40) < 0.8
-
-
-def test_slacks_are_those_of_the_proof():
-    slack = slack_for_failure(101, 0.25, 0.05)
-    assert slack == pytest.approx(math.log(100 / 0.05) / 0.25, abs=1e-3)
-    assert slack >= math.log(100 / 0.05) / 0.25
-    assert slack_for_failure(101, math.inf, 0.05) == 0.0

@@ -309,13 +309,7 @@ def fit(kind, **more):
 
 @pytest.mark.parametrize("kind", MARGIN_SELECTIONS)
 def test_ledger_is_charged_once_with_public_numbers(kind):
-    """One record, the same for every fit, whatever was run in it."""
-    books = [Book() for _ in range(3)]
-    models = [fit(kind, ledger=book) for book in books]
-    assert all(len(book.records) == 1 for book in books)
-    assert len({book.records[0].to_json() for book in books}) == 1
-    assert all(m.privacy_ == book.records[0] for m, book in zip(models, books, strict=True))
-    record = models[0].privacy_
+    record = assert_one_charge_that_says_nothing(kind)
     assert dict(record.public)["margins"] == (0.05, 0.2)
     assert len(record.events) == (1 if kind == "random_stopping" else 3)
 

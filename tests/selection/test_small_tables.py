@@ -185,31 +185,34 @@ def test_distribution_is_the_exponential_mechanism_over_the_list(monkeypatch):
     assert chisquare(observed, expected).pvalue > 1e-4
 
 
-def largest_change(trials=36):
+def largest_change(plan_of, weights, trials, **how):
     """Largest change of a cost over adversarial neighbours, other rows as strange as can be."""
     worst = 0
-    for trial, *data in stretched_pairs(trials):
-        weights = np.array([(1.0, 0.3), (0.77, 1.0), (1.0, 1.0)][trial % 3])
-        plan = small_plan(data[0][0].shape[1], 600, (trial,))
-        values = [costs(plan, *one, weights) for one in data]
+    for trial, *data in stretched_pairs(trials, **how):
+        plan = plan_of(data[0][0].shape[1], (trial,))
+        values = [costs(plan, *one, np.array(weights[trial % 3])) for one in data]
         worst = max(worst, int(np.abs(values[0] - values[1]).max()))
     return worst
 
 
 def test_a_record_changes_a_cost_by_one_at_most():
-    assert largest_change() == 1
+    weights = (1.0, 0.3), (0.77, 1.0), (1.0, 1.0)
+    assert largest_change(lambda d, seed: small_plan(d, 600, seed), weights, 36) == 1
 
 
-def test_one_choice_is_released_and_nothing_else():
-    X, codes = wild(30, 2)
-    plan = plan_small_table(30, 2, EPSILON, seed=0)
+def assert_one_choice(plan, X, codes, weights):
+    """One release of the whole budget, of one number."""
     (event,) = plan.events
     assert EPSILON * (1 - 1e-9) < event.epsilon <= EPSILON
     with record_releases() as releases:
-        plan.run(table_door(X, codes, *plan.events), 30, ONES)
+        plan.run(table_door(X, codes, *plan.events), 30, weights)
     (release,) = releases
     assert release.mechanism == plan.choice
     assert np.size(release.released) == 1
+
+
+def test_one_choice_is_released_and_nothing_else():
+    assert_one_choice(plan_small_table(30, 2, EPSILON, seed=0), *wild(30, 2), ONES)
 
 
 def test_the_list_is_public_randomness_and_not_that_of_the_noise():

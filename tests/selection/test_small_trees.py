@@ -13,12 +13,7 @@ from dp_halfspace.selection.small_trees import (
     forms,
     plan_small_tree,
 )
-from tests.adversarial import stretched_pairs
-from tests.permits import table_door
-from tests.releases import record_releases
-from tests.selection.test_small_tables import wild
-
-EPSILON, ONES = 0.5, np.ones(3)
+from tests.selection.test_small_tables import EPSILON, assert_one_choice, largest_change, wild
 
 
 def small_plan(n_columns, n_classes=3, n_pairs=14, seed=(1,)):
@@ -88,31 +83,15 @@ def test_scores_of_a_tree_are_exact():
                 assert Fraction(score) == exact + Fraction(b)
 
 
-def largest_change(trials=18):
-    """Largest change of a cost over adversarial neighbours, other rows as strange as can be."""
-    worst = 0
-    for trial, *data in stretched_pairs(trials, n_classes=4):
-        weights = np.array([(1.0, 0.3, 0.5, 0.9), (0.77, 1.0, 1.0, 0.1), (1.0,) * 4][trial % 3])
-        plan = small_plan(data[0][0].shape[1], 4, 20, (trial,))
-        values = [costs(plan, *one, weights) for one in data]
-        worst = max(worst, int(np.abs(values[0] - values[1]).max()))
-    return worst
-
-
 def test_a_record_changes_a_cost_by_one_at_most():
-    assert largest_change() == 1
+    weights = (1.0, 0.3, 0.5, 0.9), (0.77, 1.0, 1.0, 0.1), (1.0,) * 4
+    plan_of = lambda d, seed: small_plan(d, 4, 20, seed)  # noqa: E731
+    assert largest_change(plan_of, weights, 18, n_classes=4) == 1
 
 
 def test_one_choice_is_released_and_nothing_else():
-    X, codes = wild(30, 2, 3)
     plan = plan_small_tree(30, 2, 3, EPSILON, seed=0)
-    (event,) = plan.events
-    assert EPSILON * (1 - 1e-9) < event.epsilon <= EPSILON
-    with record_releases() as releases:
-        plan.run(table_door(X, codes, *plan.events), 30, ONES)
-    (release,) = releases
-    assert release.mechanism == plan.choice
-    assert np.size(release.released) == 1
+    assert_one_choice(plan, *wild(30, 2, 3), np.ones(3))
 
 
 def test_shares_of_errors_of_many_classes_stay_below_those_of_a_guess():
