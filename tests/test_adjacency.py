@@ -19,12 +19,8 @@ X, Y = separated(400, 3)
 OWNERS = np.arange(400) // 2
 
 
-def scored(groups):
-    return private_score(Rule(), X, Y, epsilon=3.0, groups=groups)
-
-
 RELEASES = {
-    "score": scored,
+    "score": lambda groups: private_score(Rule(), X, Y, epsilon=3.0, groups=groups),
     "scores of groups": lambda groups: private_score(
         Rule(), X, Y, epsilon=3.0, groups=groups, by=np.tile(["a", "b"], 200), by_values=["a"]
     ),

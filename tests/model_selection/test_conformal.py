@@ -80,11 +80,17 @@ def test_planted_bug_rows_of_a_person_that_weigh_one_are_seen(monkeypatch):
     assert largest_moves(people=True) > 3.0
 
 
-def test_a_replay_of_neighbours_finds_nothing():
+def replayed(n_histories):
+    """A record has other scores and another class."""
     rows, labels = X[:300].copy(), Y[:300].copy()
     rows[0], labels[0] = [9.0, -9.0, 0.0], (labels[0] + 1) % 3
     model = PrivateConformalClassifier(FrozenEstimator(Several()), epsilon=2.0)
-    result = replay(model, X[:300], Y[:300], rows, labels, n_histories=5, random_state=0)
+    pair = X[:300], Y[:300], rows, labels
+    return replay(model, *pair, n_histories=n_histories, random_state=0)
+
+
+def test_a_replay_of_neighbours_finds_nothing():
+    result = replayed(5)
     assert result.findings == ()
     assert max(release.ratio for release in result.releases) <= 1.0
 
@@ -305,10 +311,6 @@ def test_candidates_farther_from_all_classes_are_worth_less():
 
 
 def test_planted_bug_a_utility_that_counts_twice_is_found_by_a_replay(monkeypatch):
-    rows, labels = X[:300].copy(), Y[:300].copy()
-    rows[0], labels[0] = [9.0, -9.0, 0.0], (labels[0] + 1) % 3
     honest = prefit.crossing.crossing_utilities
     monkeypatch.setattr(prefit.crossing, "crossing_utilities", lambda excess: 4.0 * honest(excess))
-    model = PrivateConformalClassifier(FrozenEstimator(Several()), epsilon=2.0)
-    found = replay(model, X[:300], Y[:300], rows, labels, n_histories=3, random_state=0)
-    assert any("times the sensitivity" in text for text in found.findings)
+    assert any("times the sensitivity" in text for text in replayed(3).findings)
