@@ -75,14 +75,3 @@ def test_a_record_says_in_words_who_is_protected(adjacency):
         f"Largest gain of an attack that knows everything except {unit} (rounded up):"
         in record.summary()
     )
-
-
-def test_a_record_says_in_words_what_a_seed_and_missing_noise_take_away():
-    seeded = PrivacyRecord(epsilon=2.0, delta=0.01, events=[Gaussian(0.5)], noise="seeded")
-    assert (
-        "the guarantee does not hold against anyone who knows or guesses the seed"
-        in seeded.summary()
-    )
-    bare = PrivacyRecord(epsilon=np.inf, delta=0.0, events=[Gaussian(np.inf)], noise="none")
-    assert "Noise: none was added; nothing is guaranteed." in bare.summary()
-    assert "Guarantee: none (epsilon is infinite)" in bare.summary()

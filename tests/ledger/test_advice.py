@@ -125,7 +125,6 @@ def searching(**params):
 OTHERS = [
     (PrivateScaler(), rows), (PrivateScaler(delta=0.0), rows),
     (PrivateThresholdClassifier(Given()), chances), (PrivateConformalClassifier(Given()), chances),
-    (PrivateConformalClassifier(Given()), chances),
     (score("accuracy", 1e-7), chances), (score(["roc_auc", "log_loss"], 1e-8), chances),
     (score("confusion_matrix", 0.0), chances),
     (searching(delta=1e-7), rows), (searching(delta=0.0, selection="exponential"), rows),

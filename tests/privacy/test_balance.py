@@ -55,12 +55,6 @@ def test_equal_releases_of_one_record_count_each():
     assert Balance("first").after([row], "here").events == [Repeated(Pure(0.1), 2)]
 
 
-def test_an_entry_of_seeded_noise_has_no_guarantee():
-    """A file may hold one."""
-    row = row_after("first", 1, pure(0.1, noise="seeded").to_json())
-    assert Balance("first").after([row], "here").events == [Pure(float("inf"))]
-
-
 # -- an exception at every step -----------------------------------------------------------------
 
 
