@@ -1671,7 +1671,7 @@ MUTANTS = [
             "_plan_balanced",
             "has_weights=facts.has_weights",
             "has_weights=False",
-            "test_counts_of_weighed_records_are_charged_for_both_classes",
+            "test_weighted_records_are_counted_in_both_classes_and_paid_for_in_both",
         ),
     ),
     *of(
