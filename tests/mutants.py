@@ -1389,8 +1389,8 @@ MUTANTS = [
         ),
         (
             "_choose_direction",
-            "door.choose(partial(_costs, stream), choice, is_cost=True)",
-            "int(_costs(stream, door._Door__data).argmin())",
+            "door.choose(partial(_costs, stream, margin), choice, is_cost=True)",
+            "int(_costs(stream, margin, door._Door__data).argmin())",
             "test_every_direction_is_chosen_by_the_mechanism_from_the_exact_costs",
         ),
         (

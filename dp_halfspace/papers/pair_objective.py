@@ -23,6 +23,7 @@ from itertools import pairwise
 from typing import ClassVar, NamedTuple, TypeAlias
 
 import numpy as np
+from numpy.polynomial.chebyshev import chebvander
 from numpy.typing import NDArray
 from scipy.optimize import brentq
 
@@ -34,7 +35,6 @@ from dp_halfspace.optim.objectives import OverRows, check_terms, depth, finish
 from dp_halfspace.optim.risks import Risk, SlopeBounds, Task, Vertices, minimiser_radius
 from dp_halfspace.rows.blocks import FloatArray
 from dp_halfspace.rows.mapped_rows import Design
-from dp_halfspace.rows.rows import Rows
 
 # Number of Chebyshev points of a cell.
 NODES = 22
@@ -107,18 +107,6 @@ def chebyshev_transform(p: int) -> FloatArray:
     return np.asarray(share[:, None] * np.cos(degrees[:, None] * np.arccos(chebyshev_points(p))))
 
 
-def chebyshev_polynomials(x: FloatArray, p: int) -> FloatArray:
-    """Return the first `p` Chebyshev polynomials, one row for each degree."""
-    values = np.empty((p, x.size))
-    values[0] = 1.0
-    values[1] = x
-    double = 2.0 * x
-    for m in range(2, p):
-        np.multiply(values[m - 1], double, out=values[m])
-        values[m] -= values[m - 2]
-    return values
-
-
 def _are_small(positive: FloatArray, negative: FloatArray) -> bool:
     """Return whether all scores are finite and small enough for places within cells."""
     return bool(max(np.abs(positive).max(), np.abs(negative).max()) <= _LARGEST_SCORE)
@@ -189,8 +177,8 @@ def _condense(cells: _Cells, n_nodes: int, columns: FloatArray) -> _Sources:
         else:
             moments = np.zeros((n_nodes, columns.shape[1]))
             for block in _blocks(scores):
-                values = chebyshev_polynomials(cells.places[block], n_nodes)
-                moments += values @ columns[cells.order[block]]
+                values = chebvander(cells.places[block], n_nodes - 1)
+                moments += values.T @ columns[cells.order[block]]
             places.append(points)
             weights.append(transform.T @ moments)
         centres.append(np.full(places[-1].size, centre))
@@ -212,8 +200,7 @@ def _evaluate(
             continue
         coefficients = transform @ function(centre, points)
         for block in _blocks(scores):
-            values = chebyshev_polynomials(cells.places[block], n_nodes)
-            out.append(values.T @ coefficients)
+            out.append(chebvander(cells.places[block], n_nodes - 1) @ coefficients)
     found = np.concatenate(out)
     found[cells.order] = found.copy()
     return found
@@ -375,7 +362,7 @@ class PairwiseObjective(OverRows):
     (1.0, array([3.]))
     """
 
-    rows: Rows
+    rows: Design
     positive: NDArray[np.bool_]
     loss: Loss
     ridge: float
@@ -646,8 +633,6 @@ class PairRisk(Risk):
 
     def objective(self, rows: Design, classes: NDArray[np.intp], task: Task) -> PairwiseObjective:
         """Return the objective; pairs have no class weights."""
-        if not isinstance(rows, Rows):
-            raise TypeError("a sum over pairs reads the rows themselves")
         is_positive = classes == task.positive
         return PairwiseObjective(
             rows, is_positive, self.loss, self.total(task.ridge), self.normaliser, task.linear

@@ -336,14 +336,15 @@ def _integers(rows: Rows, index: NDArray[np.intp]) -> NDArray[np.float32]:
 
 def open_records(
     stream: DirectionStream, rows: IntegerRows, index: NDArray[np.intp]
-) -> tuple[NDArray[np.intp], int]:
+) -> tuple[NDArray[np.intp], tuple[int, int]]:
     """Separate the records on which all directions of a stream agree.
 
     The result holds the indices of the other records among `index`, and for every direction the
-    number of separated records with a negative score: ``docs/proofs/pure_halfspace.md``, section 3.
+    numbers of separated records with a negative and with a positive score:
+    ``docs/proofs/pure_halfspace.md``, section 3.
     """
     if stream.centre is None:
-        return index, 0
+        return index, (0, 0)
     # Largest distance of a direction from the ray of the centre, with rounding errors.
     rounding = (1.0 + stream.radius) * (math.sqrt(stream.n_columns) / 2.0 + 1.0) / stream.length
     farthest = (stream.radius + rounding) * float(np.linalg.norm(stream.centre)) * FAR_UP
@@ -355,7 +356,8 @@ def open_records(
         settled = np.abs(score) > farthest * np.sqrt(np.einsum("ij,ij->i", integers, integers))
         n_negative += int(np.count_nonzero(score[settled] < 0.0))
         undecided.append(part[~settled])
-    return np.concatenate(undecided), n_negative
+    kept = np.concatenate(undecided)
+    return kept, (n_negative, len(index) - len(kept) - n_negative)
 
 
 def counts_below(
@@ -425,12 +427,12 @@ def margin_limits(directions: NDArray[np.float32], margin: float) -> NDArray[np.
 def margin_costs(
     directions: NDArray[np.float32],
     rows: IntegerRows,
-    members: tuple[NDArray[np.intp], ...],
+    members: Sequence[NDArray[np.intp]],
     weights: FloatArray,
     margin: float,
     *,
     paired: bool,
-    settled: tuple[tuple[int, int], ...] = ((0, 0), (0, 0)),
+    settled: Sequence[tuple[int, int]] = ((0, 0), (0, 0)),
 ) -> IntArray:
     """Return the weighted number of records with a margin below a tenth of `margin`.
 
