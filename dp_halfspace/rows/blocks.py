@@ -20,6 +20,7 @@ from dp_halfspace._arrays import FloatArray as FloatArray  # noqa: PLC0414 (othe
 from dp_halfspace._memory import AT_ONCE, CACHED_BYTES, LONG_BLOCK, NUMBER_BYTES
 from dp_halfspace.data.chunks import add_compensated
 from dp_halfspace.data.sparse_rows import checked_csr
+from dp_halfspace.projection.linear import to_dense
 
 # Number of entries of a block: 1.5 MB of float64, which stay in the cache between their two uses.
 _SUMMED_ENTRIES = 3 * 2**16
@@ -177,10 +178,9 @@ def write_rows(
     """Return the logical rows of a block, each multiplied by its own factor, if there are any."""
     n_rows, d = block.matrix.shape
     out = np.empty((n_rows, d + n_constants(block.constant))) if out is None else out
-    matrix = block.matrix.toarray() if sparse.issparse(block.matrix) else block.matrix
     factor = np.ones(n_rows) if factor is None else factor
     scale = factor if block.scale is None else factor * block.scale
-    np.multiply(matrix, scale[:, None], out=out[:, :d])
+    np.multiply(to_dense(block.matrix), scale[:, None], out=out[:, :d])
     if block.constant is not None:
         out[:, d:] = np.multiply(np.transpose(block.constant), factor).reshape(-1, n_rows).T
     return out
@@ -208,17 +208,12 @@ def add_gram(block: Block, weights: FloatArray, out: FloatArray) -> None:
         constant = constant[used] if isinstance(constant, np.ndarray) else constant
     part = np.zeros_like(out)
     # Rows are scaled some at a time, because a scaled copy of all could be as large as the matrix.
-    step = max(1, _COPIED_ENTRIES // max(d, 1))
-    if sparse.issparse(matrix):
-        step = max(1, len(factor))
+    is_sparse = sparse.issparse(matrix)
+    step = max(1, len(factor) if is_sparse else _COPIED_ENTRIES // max(d, 1))
     for lo in range(0, len(factor), step):
         rows = slice(lo, lo + step)
-        if sparse.issparse(matrix):
-            scaled = scale_csr(matrix, factor)
-            part[:d, :d] += (scaled.T @ scaled).toarray()
-        else:
-            scaled = matrix[rows] * factor[rows, None]
-            part[:d, :d] += scaled.T @ scaled
+        scaled = scale_csr(matrix, factor) if is_sparse else matrix[rows] * factor[rows, None]
+        part[:d, :d] += to_dense(scaled.T @ scaled)
         if constant is not None:
             each = constant[rows] if isinstance(constant, np.ndarray) else constant
             weighted = np.transpose(root[rows] * np.transpose(each))

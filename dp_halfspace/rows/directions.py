@@ -90,17 +90,10 @@ class CellStream:
     exponents: tuple[int, ...] = EXPONENTS
 
     @property
-    def _n_of_a_scale(self) -> int:
-        return max(1, round(self.n_candidates / (2 * max(1, len(self.exponents)))))
-
-    @property
-    def _width(self) -> int:
-        return max(1, min(self._n_of_a_scale, _BLOCK_ENTRIES // self.n_columns))
-
-    @property
     def blocks(self) -> tuple[tuple[int, int, int], ...]:
         """Scale, number and width of every block; blocks of the same scale are adjacent."""
-        n, width = self._n_of_a_scale, self._width
+        n = max(1, round(self.n_candidates / (2 * max(1, len(self.exponents)))))
+        width = max(1, min(n, _BLOCK_ENTRIES // self.n_columns))
         return tuple(
             (exponent, lo // width, min(width, n - lo))
             for exponent in self.exponents

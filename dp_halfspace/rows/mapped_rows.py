@@ -28,6 +28,7 @@ from dp_halfspace.rows.blocks import (
     block_size,
     canonical_csr,
     clip_scales,
+    scale_csr,
     sums_of_squares,
     write_rows,
 )
@@ -193,10 +194,7 @@ class Features:
             return self.kept[rows]
         X, scale = self.X[rows], self.scale[rows]
         if sparse.issparse(X):
-            data = X.data * np.repeat(scale, np.diff(X.indptr))
-            return self.feature_map.apply(
-                sparse.csr_array((data, X.indices, X.indptr), shape=X.shape)
-            )
+            return self.feature_map.apply(scale_csr(X, scale))
         return self.feature_map.apply(np.multiply(X, scale[:, None], dtype=np.float64))
 
 

@@ -253,14 +253,11 @@ class Rows:
 
     def _lengths(self, transform: FloatArray | None) -> FloatArray:
         """Compute the norms with every row at its own place."""
-        out = np.empty(self.shape[0])
-        if transform is not None:
-            for lo, hi, images in self.images(transform, AT_ONCE):
-                out[lo:hi] = sums_of_squares(images)
-            return np.sqrt(out)
-        for block in self._blocks():
-            out[block.lo : block.hi] = row_squares(block)
-        return np.sqrt(out)
+        if transform is None:
+            squares = [row_squares(block) for block in self._blocks()]
+        else:
+            squares = [sums_of_squares(images) for *_, images in self.images(transform, AT_ONCE)]
+        return np.asarray(np.sqrt(np.concatenate([np.empty(0), *squares])))
 
     def images(
         self, transform: FloatArray, block_rows: int
@@ -302,11 +299,11 @@ class Rows:
         bounds = self.lengths(to_final) * (1.0 + (len(to_final) + 12) * 2.0**-52) + error
         factor = longest * (1.0 - 2.0**-50) / np.maximum(bounds, longest)
         scale, constant = rescale_state(self.state, factor)
-        if constant is not None and last:
-            kept = np.broadcast_to(np.atleast_1d(constant).T, (1, n)).T
-            constant = np.column_stack([kept, *(np.full(n, number) for number in last)])
-        elif last:
-            constant = np.column_stack([np.full(n, number) for number in last])
+        if last:
+            kept = (
+                [] if constant is None else [np.broadcast_to(np.atleast_1d(constant).T, (1, n)).T]
+            )
+            constant = np.column_stack([*kept, *(np.full(n, number) for number in last)])
         return type(self)(self._matrix, scale, constant, row_bound=2.0, people=self.people)
 
     def subset(self, index: NDArray[np.intp]) -> Rows:
