@@ -30,7 +30,6 @@ from dp_halfspace.rows.blocks import (
     clip_scales,
     scale_csr,
     sums_of_squares,
-    write_rows,
 )
 from dp_halfspace.rows.rows import Rows, inverse_lengths
 
@@ -206,19 +205,6 @@ class FeatureRows(Rows):
     def _as_read(self, X: Features) -> Features:
         """Return the features, which replace the array of `Rows`."""
         return X
-
-    def gram(self, weights: FloatArray | None = None) -> FloatArray:
-        """Return ``Z^T diag(weights) Z``; see `Rows.gram`."""
-        weights, size = self.shares if weights is None else weights, self.shape[1]
-        product, rows = np.empty((size, size)), np.empty((self.block_rows, size))
-
-        def add(block: Block, out: FloatArray) -> None:
-            factor = np.sqrt(weights[block.lo : block.hi])
-            part = write_rows(block, rows[: block.hi - block.lo], factor)
-            # A product of a matrix with its own transpose needs half of the work.
-            out += np.matmul(part.T, part, out=product)
-
-        return self._sum_blocks((size, size), add)
 
     def dense(self, index: NDArray[np.intp]) -> FloatArray:
         """Return some rows as an array, with norms within the bound; see `Rows.dense`.
