@@ -774,8 +774,8 @@ MUTANTS = [
         "tests/audit/test_replay.py",
         (
             "KernelTraining._rows",
-            "relative_weights(self.training.problem.facts.class_weights)",
-            "__import__('numpy').array(self.training.problem.facts.class_weights)",
+            "relative_weights(any_one.problem.facts.class_weights)",
+            "__import__('numpy').array(any_one.problem.facts.class_weights)",
             "test_a_record_of_a_heavy_class_moves_no_value_by_more_than_its_sensitivity",
         ),
     ),

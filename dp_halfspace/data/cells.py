@@ -455,13 +455,9 @@ def text_of(cell: Cell) -> str | None:
 
 def _text_of_moment(moment: Moment) -> str:
     """Write a date in ISO format, with its time unless that is midnight."""
-    ordinal = moment.days + _EPOCH
-    in_range = 1 <= ordinal <= date.max.toordinal()
-    text = date.fromordinal(ordinal).isoformat() if in_range else f"day {moment.days}"
+    text = str(np.datetime64(moment.days, "D"))
     if moment.nanoseconds:
-        seconds, part = divmod(moment.nanoseconds, _PER_SECOND)
-        clock = f"{seconds // 3600:02}:{seconds // 60 % 60:02}:{seconds % 60:02}"
-        text += f"T{clock}" + f".{part:09}".rstrip("0").rstrip(".")
+        text += str(np.datetime64(moment.nanoseconds, "ns"))[10:].rstrip("0").rstrip(".")
     return text
 
 

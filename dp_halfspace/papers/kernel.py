@@ -85,5 +85,8 @@ class KernelTraining(FitPlan):
         longest = LONGEST if isinstance(self.feature_map, AdditiveMap) else 1.0
         given = data.X, self.data_norm, self.feature_map
         features = clipped_features(*given, memory=self.memory, longest=longest)
-        rows = normalised_feature_rows(features, self.training.constant_column)
-        return weighed(rows, relative_weights(self.training.problem.facts.class_weights), data)
+        # All candidates for a margin read the same rows.
+        used = self.training
+        any_one = used.candidates[0] if isinstance(used, MarginChoice) else used
+        rows = normalised_feature_rows(features, any_one.constant_column)
+        return weighed(rows, relative_weights(any_one.problem.facts.class_weights), data)

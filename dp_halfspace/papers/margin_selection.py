@@ -265,16 +265,6 @@ class MarginChoice:
         """Public facts for the record."""
         return public_facts(self.candidates)
 
-    @property
-    def problem(self) -> Problem:
-        """The problem of all candidates."""
-        return self.candidates[0].problem
-
-    @property
-    def constant_column(self) -> float | None:
-        """Value of the constant column of all candidates."""
-        return self.candidates[0].constant_column
-
     def choose_margin(self, door: Door) -> LinearTraining:
         """Choose the margin to train for; the costs of the margins must not be released.
 

@@ -75,18 +75,20 @@ class NetworkShape:
         return (self.n_inputs, *self.widths[:-1])
 
     @property
+    def _sizes(self) -> list[int]:
+        """Numbers of weights of each layer, and of its biases if there are any."""
+        weights = [n * width for n, width in zip(self._fan_in, self.widths, strict=True)]
+        return [*weights, self.widths[-1], *([] if self.bias is None else [*self.widths, 1])]
+
+    @property
     def size(self) -> int:
         """Number of parameters."""
-        n_weights = sum(n * width for n, width in zip(self._fan_in, self.widths, strict=True))
-        n_biases = 0 if self.bias is None else sum(self.widths) + 1
-        return n_weights + self.widths[-1] + n_biases
+        return sum(self._sizes)
 
     def layers(self, candidates: FloatArray) -> Network:
         """Split parameters of shape (m, size) into layers."""
         m, last = len(candidates), self.widths[-1]
-        sizes = [n * width for n, width in zip(self._fan_in, self.widths, strict=True)]
-        sizes += [last, *([] if self.bias is None else self.widths)]
-        parts = np.split(candidates, np.cumsum(sizes), axis=1)
+        parts = np.split(candidates, np.cumsum(self._sizes)[:-1], axis=1)
         hidden = []
         for number, (n_inputs, width) in enumerate(zip(self._fan_in, self.widths, strict=True)):
             drawn = parts[number].reshape(m, n_inputs, width)
@@ -97,11 +99,8 @@ class NetworkShape:
                 biases = parts[len(self.widths) + 1 + number] * (gain * self.bias)
                 biases = np.clip(biases, -_LONGEST, _LONGEST)
             hidden.append(Layer(weights, biases))
-        outputs = parts[len(self.widths)]
-        if self.bias is None:
-            return Network(tuple(hidden), outputs, np.zeros(m))
-        bias = candidates[:, -1] * (math.sqrt(last) * self.bias)
-        return Network(tuple(hidden), outputs, bias)
+        bias = candidates[:, -1] * (math.sqrt(last) * (self.bias or 0.0))
+        return Network(tuple(hidden), parts[len(self.widths)], bias)
 
 
 def _first_weights(drawn: FloatArray) -> FloatArray:

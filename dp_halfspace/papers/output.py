@@ -95,10 +95,11 @@ def bias_cost(risk: MarginRisk | SoftmaxRisk, ridge: float, *, norm_guess: float
     because a regulariser cannot cost more than a good model saves.
     """
     plain = ridge * norm_guess**2 / 2
-    if isinstance(risk, SoftmaxRisk) or not risk.robust:
+    if not risk.robust:
         return plain
     plain *= risk.n_released / risk.n_columns
-    return plain / (1.0 + plain / (_SAVED * risk.loss_of_zeros))
+    loss_of_zeros = risk.max_weight * risk.loss.at_zero * risk.n_stacked
+    return plain / (1.0 + plain / (_SAVED * loss_of_zeros))
 
 
 @lru_cache(maxsize=256)  # Candidates of a search and folds have the same public numbers.

@@ -512,12 +512,6 @@ class PairRisk(Risk):
     vertices: ClassVar[Vertices] = ((1, 0.0), (1, math.sqrt(0.75) * UP), (2, 1.0))
 
     @property
-    def perturbable(self) -> bool:
-        """Whether objective perturbation applies."""
-        loss = self.loss
-        return loss.monotone and math.isfinite(loss.lipschitz)
-
-    @property
     def diameter(self) -> float:
         """Bound on the norm of the difference of two rows."""
         return 2.0 * self.row_norm
