@@ -8,25 +8,14 @@ from typing import Any
 
 from dp_halfspace.data.record_weights import WeighedRows, weighed
 from dp_halfspace.data.validation import TrainingData
-from dp_halfspace.engine.plan import (
-    FitPlan,
-    Fitted,
-    for_rows_as_given,
-    relative_weights,
-)
+from dp_halfspace.engine.plan import FitPlan, Fitted, for_rows_as_given, relative_weights
 from dp_halfspace.papers.margin_selection import MarginChoice
-from dp_halfspace.papers.training import (
-    LinearTraining,
-    asked_margin,
-)
+from dp_halfspace.papers.training import LinearTraining, asked_margin
 from dp_halfspace.privacy.door import Door
 from dp_halfspace.privacy.events import Event
 from dp_halfspace.projection.features import AdditiveMap, FeatureMap
 from dp_halfspace.rows.blocks import LONGEST, FloatArray
-from dp_halfspace.rows.mapped_rows import (
-    clipped_features,
-    normalised_feature_rows,
-)
+from dp_halfspace.rows.mapped_rows import clipped_features, normalised_feature_rows
 
 
 @dataclass(frozen=True, slots=True)

@@ -42,12 +42,7 @@ from dp_halfspace.privacy.events import Event, Repeated, SampledGaussian
 from dp_halfspace.privacy.mechanisms import GaussianNoise, NoNoise, SampledGaussianNoise
 from dp_halfspace.privacy.pld import LARGEST_SAMPLED_MU
 from dp_halfspace.privacy.randomness import public_generator
-from dp_halfspace.projection.linear import (
-    PROJECTIONS,
-    jl_dimension,
-    jl_distortion,
-    jl_margin,
-)
+from dp_halfspace.projection.linear import PROJECTIONS, jl_dimension, jl_distortion, jl_margin
 from dp_halfspace.rows.blocks import FloatArray, block_size, into_ball
 
 # Maps the margins of the rows lo to hi - 1 to the negative slopes of their losses.

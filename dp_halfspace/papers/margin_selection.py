@@ -38,12 +38,7 @@ from dp_halfspace.privacy.budget import Budget
 from dp_halfspace.privacy.door import Door
 from dp_halfspace.privacy.events import Event
 from dp_halfspace.privacy.exponential import GeneralizedChoice
-from dp_halfspace.privacy.mechanisms import (
-    ExponentialChoice,
-    GaussianNoise,
-    NoNoise,
-    authorise,
-)
+from dp_halfspace.privacy.mechanisms import ExponentialChoice, GaussianNoise, NoNoise, authorise
 from dp_halfspace.privacy.random_stopping import (
     RunCountDistribution,
     calibrate_random_stopping,

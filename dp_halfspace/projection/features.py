@@ -18,12 +18,7 @@ from numpy.typing import NDArray
 from scipy import fft, sparse
 
 from dp_halfspace._arrays import FloatArray, SingleArray
-from dp_halfspace._memory import (
-    AT_ONCE,
-    NUMBER_BYTES,
-    refuse_beyond_memory,
-    rows_of_block,
-)
+from dp_halfspace._memory import AT_ONCE, NUMBER_BYTES, refuse_beyond_memory, rows_of_block
 from dp_halfspace._params import checked_size
 from dp_halfspace.projection.linear import (
     LinearMap,
