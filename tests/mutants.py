@@ -944,7 +944,7 @@ MUTANTS = [
         ),
         (
             "PerturbedMinimiser.run",
-            "released * (largest / norm) if self.projects and norm > largest else released",
+            "into_ball(released, largest) if self.projects else released",
             "released",
             "test_a_release_is_brought_to_the_ball_of_the_minimisers",
         ),

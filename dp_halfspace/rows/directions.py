@@ -119,9 +119,7 @@ class CellStream:
         found = unit_length(rng.standard_normal((d, width)) * kept)
         found += kept * (rng.standard_normal(width) / np.sqrt(size))
         # Sums are taken row by row, because a library may choose the order of its own sums.
-        total = np.zeros(width)
-        for row in found:
-            total += np.abs(row)
+        total = sum(map(np.abs, found), np.zeros(width))
         # Rounding adds at most one half to each coefficient.
         found *= (LARGEST_SUM - size / 2.0) / np.where(total > 0.0, total, 1.0)
         np.rint(found, out=found)
@@ -133,10 +131,7 @@ class CellStream:
         octave = centre + spread * rng.standard_normal((d, width))
         typical = np.arcsinh(np.exp2(octave - exponent))
         typical *= np.where(rng.random((d, width)) < _NEGATIVE, -1.0, 1.0)
-        threshold = np.zeros(width)
-        for coefficient, value in zip(found, typical, strict=True):
-            threshold += coefficient * value
-        threshold = np.rint(PER_UNIT * threshold)
+        threshold = np.rint(PER_UNIT * sum(found * typical, np.zeros(width)))
         np.clip(threshold, -_LARGEST_THRESHOLD, _LARGEST_THRESHOLD, out=threshold)
         return found.astype(np.float32), threshold.astype(np.float32)
 
@@ -258,8 +253,7 @@ def _plausible(
     found[:n_features] = unit_length(normal[:n_features] * kept) + common / root
     if constant is not None:
         # Sums are taken row by row, as in `unit_length`.
-        for row in found[:n_features]:
-            found[n_features] -= row
+        found[n_features] = -sum(found[:n_features], np.zeros(width))
         found[n_features] *= height / (root * constant)
     return found
 
@@ -269,10 +263,7 @@ def unit_length(columns: NDArray[np.floating]) -> FloatArray:
     out = columns.astype(np.float64)
     # Sums are taken row by row, because a library's order of summation may depend on the address of
     # the array.
-    squares = np.zeros(out.shape[1])
-    for row in out:
-        squares += row * row
-    norms = np.sqrt(squares)
+    norms = np.sqrt(sum(np.square(out), np.zeros(out.shape[1])))
     out /= np.where(norms > 0.0, norms, 1.0)
     return out
 
