@@ -1854,7 +1854,7 @@ MUTANTS = [
             "test_ends_of_what_is_read",
         ),
         ("_in_digits", "if sign or part", "if sign and part", "test_ends_of_what_is_read"),
-        ("_text_of_moment", "if moment.nanoseconds:", "if False:", "test_ends_of_what_is_read"),
+        ("text_of", "if cell.nanoseconds", "if False", "test_ends_of_what_is_read"),
         (
             "_split_days",
             "astype(np.int64) * count",

@@ -447,18 +447,12 @@ def text_of(cell: Cell) -> str | None:
     if isinstance(cell, bool):
         return TRUE if cell else FALSE
     if isinstance(cell, Moment):
-        return _text_of_moment(cell)
+        # In ISO format, with its time unless that is midnight.
+        clock = str(np.datetime64(cell.nanoseconds, "ns"))[10:].rstrip("0").rstrip(".")
+        return str(np.datetime64(cell.days, "D")) + (clock if cell.nanoseconds else "")
     if isinstance(cell, Decimal):
         return f"{cell:f}".rstrip("0")
     return str(cell) if isinstance(cell, int) else repr(cell)
-
-
-def _text_of_moment(moment: Moment) -> str:
-    """Write a date in ISO format, with its time unless that is midnight."""
-    text = str(np.datetime64(moment.days, "D"))
-    if moment.nanoseconds:
-        text += str(np.datetime64(moment.nanoseconds, "ns"))[10:].rstrip("0").rstrip(".")
-    return text
 
 
 def hashed_text_of(value: Any, decimal: str | None) -> str | None:

@@ -303,7 +303,12 @@ def plan_labels(
         return LabelSearch(n_classes, search, sensitivity, seed, margin)
     mechanism: GaussianNoise | L2LaplaceNoise | NoNoise | RandomizedResponse
     if kind == "randomized_response" and math.isfinite(epsilon):
-        mechanism = _responses(n_classes, epsilon, delta)
+        spent = epsilon
+        if delta > 0:
+            # Delta allows a slightly larger epsilon.
+            ends = {"lower": epsilon, "upper": epsilon + 2.0}
+            spent = calibrate(lambda pure: (Pure(pure),), epsilon, delta, **ends)
+        mechanism = RandomizedResponse(n_classes, spent)
         bound, variance = None, mechanism.variance * n_samples / n_columns
     else:
         bound = statistic_sensitivity(n_samples, n_classes, rows.block_rows)
@@ -313,12 +318,3 @@ def plan_labels(
     if ridge is None:
         ridge = statistic_ridge(n_samples, n_columns, n_classes, variance)
     return LabelStatistic(n_classes, mechanism, bound, ridge)
-
-
-def _responses(n_classes: int, epsilon: float, delta: float) -> RandomizedResponse:
-    """Spend a budget on randomized response; `delta` allows a slightly larger epsilon."""
-    if delta > 0:
-        epsilon = calibrate(
-            lambda pure: (Pure(pure),), epsilon, delta, lower=epsilon, upper=epsilon + 2.0
-        )
-    return RandomizedResponse(n_classes, epsilon)

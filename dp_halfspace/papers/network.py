@@ -87,7 +87,7 @@ class NetworkShape:
 
     def layers(self, candidates: FloatArray) -> Network:
         """Split parameters of shape (m, size) into layers."""
-        m, last = len(candidates), self.widths[-1]
+        m = len(candidates)
         parts = np.split(candidates, np.cumsum(self._sizes)[:-1], axis=1)
         hidden = []
         for number, (n_inputs, width) in enumerate(zip(self._fan_in, self.widths, strict=True)):
@@ -99,7 +99,9 @@ class NetworkShape:
                 biases = parts[len(self.widths) + 1 + number] * (gain * self.bias)
                 biases = np.clip(biases, -_LONGEST, _LONGEST)
             hidden.append(Layer(weights, biases))
-        bias = candidates[:, -1] * (math.sqrt(last) * (self.bias or 0.0))
+        bias = np.zeros(m)
+        if self.bias is not None:
+            bias = candidates[:, -1] * (math.sqrt(self.widths[-1]) * self.bias)
         return Network(tuple(hidden), parts[len(self.widths)], bias)
 
 

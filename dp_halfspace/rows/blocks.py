@@ -91,16 +91,17 @@ def sparse_view(kind: Any, arrays: tuple[Any, Any, Any], shape: tuple[int, int])
     return matrix
 
 
-def is_blas_layout(X: NDArray[Any]) -> bool:
-    """Return whether products with blocks of rows of an array need no copy."""
+def is_blas_layout(X: Any) -> bool:
+    """Return whether X is an array, and products with blocks of its rows need no copy."""
+    if not isinstance(X, np.ndarray):
+        return False
     inner, outer = sorted(X.strides)
     return bool(X.flags.aligned and inner == X.itemsize and outer % X.itemsize == 0)
 
 
 def is_in_place(X: Any) -> bool:
     """Return whether blocks of rows of a matrix can be used in place, without work space."""
-    is_double = isinstance(X, np.ndarray) and X.dtype == np.float64
-    return sparse.issparse(X) or (is_double and is_blas_layout(X))
+    return sparse.issparse(X) or (is_blas_layout(X) and X.dtype == np.float64)
 
 
 def _column(factor: FloatArray, like: FloatArray) -> FloatArray:
@@ -187,9 +188,7 @@ def write_rows(
 
 
 def take_rows(matrix: Any, lo: int, hi: int) -> Any:
-    """Return some rows of an array or of a CSR matrix, as views."""
-    if not sparse.issparse(matrix):
-        return matrix[lo:hi]
+    """Return some rows of a CSR matrix, as views."""
     ends = matrix.indptr[lo : hi + 1]
     stored = slice(ends[0], ends[-1])
     arrays = (matrix.data[stored], matrix.indices[stored], ends - ends[0])

@@ -23,7 +23,6 @@ from scipy import sparse
 from dp_halfspace._arrays import SingleArray
 from dp_halfspace._rounding import UP
 from dp_halfspace.rows.blocks import (
-    Block,
     FloatArray,
     block_size,
     canonical_csr,
@@ -218,15 +217,6 @@ class FeatureRows(Rows):
         inverse = inverse_lengths(np.sqrt(sums_of_squares(out)), out.shape[1])
         out *= np.minimum(1.0, self._bound * inverse)[:, None]
         return out
-
-    def _dense_block(self, lo: int, hi: int) -> Block:
-        """Compute the features of some rows in the work space."""
-        if self._buffer is None:
-            self._buffer = np.empty((self.block_rows, self._matrix.shape[1]))
-        matrix = self._buffer[: hi - lo]
-        np.copyto(matrix, self._matrix[lo:hi])
-        scale = None if self._scale is None else self._scale[lo:hi]
-        return Block(lo, hi, matrix, matrix.T, scale, self._constant_of(slice(lo, hi)))
 
 
 def clipped_features(

@@ -342,7 +342,7 @@ class Rows:
         return np.where(extreme, scale, 1.0), np.where(extreme, 1.0, scale)
 
     def _dense_block(self, lo: int, hi: int) -> Block:
-        """Return rows of an array, as a view if possible, otherwise cast into the work space."""
+        """Return rows of a matrix, as a view if possible, otherwise cast into the work space."""
         X = self._matrix
         before, scale = self._scales(lo, hi)
         constant = self._constant_of(slice(lo, hi))
