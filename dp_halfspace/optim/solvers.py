@@ -371,26 +371,21 @@ def silent_answer(
     """Run a callable without any output, and return its answer, projected to the ball.
 
     `radius` is a public bound on the norm of the minimiser. If the callable raises, or does not
-    return a vector, the answer is zero: what it raises may depend on the data. Only a
+    return a finite vector, the answer is zero: what it raises may depend on the data. Only a
     `KeyboardInterrupt` of the user is passed on.
     """
     start = np.zeros(objective.size)
     try:
         with drop_output(), np.errstate(all="ignore"):
-            return _in_ball(optimizer(FiniteSum(objective, radius), start.copy()), start, radius)
+            answer = np.asarray(optimizer(FiniteSum(objective, radius), start.copy()))
+            is_vector = answer.dtype.kind in "biuf" and answer.shape == start.shape
+            # A copy, because the callable may write to its answer later.
+            w = np.array(answer, dtype=np.float64) if is_vector else start
+            return into_ball(w, radius) if np.isfinite(w).all() else start
     except KeyboardInterrupt:
         raise
     except BaseException:  # noqa: BLE001 - the exception may depend on the data
         return start
-
-
-def _in_ball(answer: Any, start: FloatArray, radius: float) -> FloatArray:
-    """Copy an answer and project it to the ball; return the start if it is not a finite vector."""
-    w = np.asarray(answer)
-    if w.dtype.kind not in "biuf" or w.shape != start.shape:
-        return start
-    w = np.array(w, dtype=np.float64)
-    return into_ball(w, radius) if np.isfinite(w).all() else start
 
 
 Optimizer: TypeAlias = str | Callable[[FiniteSum, FloatArray], Any]
