@@ -2597,8 +2597,8 @@ MUTANTS = [
         ),
         (
             "is_missing",
-            "isinstance(value, float) and not math.isfinite(value)",
-            "False",
+            "not math.isfinite(value)",
+            "math.isnan(value)",
             "test_infinity_is_missing_among_labels_and_ids",
         ),
         (

@@ -160,7 +160,9 @@ def _read_cell(value: Any, decimal: str | None) -> Cell:
     is_number = isinstance(value, Integral | Decimal | float | np.floating | Rational)
     # The class of numpy durations is a subclass of integers.
     if is_number and not isinstance(value, np.timedelta64):
-        return _read_number(value)
+        if isinstance(value, Integral):
+            return _read_whole(int(value))
+        return _read_decimal(value) if isinstance(value, Decimal) else _read_float(float(value))
     if hasattr(value, "as_py"):
         return _read_cell(value.as_py(), decimal)
     is_moment = isinstance(value, date | np.datetime64) or hasattr(value, "to_datetime64")
@@ -173,12 +175,6 @@ def _spelt(value: str | bytes | bytearray) -> str:
         # A subclass may have another string than the one that typed columns store.
         return str.__str__(value).strip()
     return bytes(value).decode("utf-8", "backslashreplace").strip()
-
-
-def _read_number(value: Any) -> int | float | Decimal | None:
-    if isinstance(value, Integral):
-        return _read_whole(int(value))
-    return _read_decimal(value) if isinstance(value, Decimal) else _read_float(float(value))
 
 
 def _read_object(value: Any, decimal: str | None) -> Cell:
