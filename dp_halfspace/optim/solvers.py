@@ -477,7 +477,11 @@ def certified_minimum(
     >>> bool(np.linalg.norm(J.gradient(w)) <= 1e-9)
     True
     """
-    _check(objective, gamma, radius, optimizer)
+    if not callable(optimizer) and optimizer not in OPTIMIZERS:
+        raise ValueError(f"optimizer must be a callable or one of {OPTIMIZERS}")
+    require("positive and finite", gamma=gamma, radius=radius, ridge=objective.ridge)
+    if not math.isfinite(objective.gradient_lipschitz):
+        raise ValueError("the objective must be smooth")
     # The factor covers the rounding error of the computed norm.
     goal = _Goal(gamma * (1.0 - 1e-6), radius + 1.9 * gamma / objective.ridge)
     path = objective if surrogate is None else surrogate
@@ -523,15 +527,6 @@ def accelerated_gradient(objective: Objective, target: float, radius: float) -> 
         previous, x = x, into_ball(y - point.gradient / lipschitz, radius)
         y = x + momentum * (x - previous)
     return point_at(objective, x)
-
-
-def _check(objective: Objective, gamma: float, radius: float, optimizer: Optimizer) -> None:
-    """Refuse parameters out of range; the check reads public numbers alone."""
-    if not callable(optimizer) and optimizer not in OPTIMIZERS:
-        raise ValueError(f"optimizer must be a callable or one of {OPTIMIZERS}")
-    require("positive and finite", gamma=gamma, radius=radius)
-    if not math.isfinite(objective.gradient_lipschitz):
-        raise ValueError("the objective must be smooth")
 
 
 def _polish(objective: Objective, target: float, w: FloatArray) -> Point:

@@ -166,8 +166,6 @@ def linear_losses(
     n_samples, n_columns = points.shape
     n_classes = len(weights)
     record_weights, shift = weights[class_indices], log_odds_shift(weights)
-    if margin is not None and n_classes > 2:
-        raise ValueError("a margin is for two classes")
 
     def losses(candidates: FloatArray) -> FloatArray:
         total = np.zeros(len(candidates))

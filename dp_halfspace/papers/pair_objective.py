@@ -31,7 +31,7 @@ from dp_halfspace._memory import NUMBER_BYTES, rows_of_block
 from dp_halfspace._params import require
 from dp_halfspace._rounding import EPS, FAR_UP, UP
 from dp_halfspace.optim.losses import Loss, softplus, softplus_curvature, softplus_slope
-from dp_halfspace.optim.objectives import OverRows, check_terms, depth, finish
+from dp_halfspace.optim.objectives import OverRows, depth, finish
 from dp_halfspace.optim.risks import Risk, SlopeBounds, Task, Vertices, minimiser_radius
 from dp_halfspace.rows.blocks import FloatArray
 from dp_halfspace.rows.mapped_rows import Design
@@ -375,8 +375,9 @@ class PairwiseObjective(OverRows):
             raise ValueError("positive must be a mask with one entry per row")
         if self.loss.name not in PAIRWISE_LOSSES:
             raise ValueError(f"the loss of pairs must be one of {PAIRWISE_LOSSES}")
-        require("positive and finite", normaliser=self.normaliser)
-        check_terms(self.ridge, self.linear, self.size)
+        require("positive and finite", normaliser=self.normaliser, ridge=self.ridge)
+        if self.linear is not None and self.linear.shape != (self.size,):
+            raise ValueError("linear must have one entry per coefficient")
         split = np.flatnonzero(self.positive), np.flatnonzero(~self.positive)
         object.__setattr__(self, "_split", split)
 

@@ -69,8 +69,6 @@ def plan_search(
 
     `radius` is that of the second stage, and `shrink` the ratio of the radii of consecutive stages.
     """
-    if not 1 <= n_candidates <= MOST_CANDIDATES:
-        raise ValueError(f"n_candidates must be from 1 to {MOST_CANDIDATES}, got {n_candidates}")
     radii = (math.inf, *(radius * shrink**stage for stage in range(n_stages - 1)))
     if budget.is_infinite:
         return StagedSearch(n_candidates, radii, NoNoise())
