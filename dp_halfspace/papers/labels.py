@@ -85,7 +85,19 @@ def statistic_minimiser(rows: Rows, statistic: FloatArray, ridge: float) -> Floa
     Returns the minimiser of ``sum ln(2 cosh(<w, x_i> / 2)) - <s, w> + ridge / 2 ||w||^2``, or of
     its counterpart with ``ln sum_k exp <w_k, x_i>``. It exists for every statistic.
     """
-    objective = _objective(rows, statistic, ridge)
+    # Every record has the same label, and a linear term takes back what that adds.
+    n_samples, n_classes = rows.shape[0], len(statistic)
+    ones = np.ones(n_samples)
+    total = rows.adjoint(ones)
+    objective: MarginObjective | SoftmaxObjective
+    if n_classes == 1:
+        linear = 0.5 * total - statistic[0]
+        objective = MarginObjective(rows, ones, ones, LOGISTIC, ridge, linear)
+    else:
+        linear = -statistic - total / n_classes
+        linear[0] += total
+        same = np.zeros(n_samples, dtype=np.intp)
+        objective = SoftmaxObjective(rows, same, n_classes, ones, ridge, linear.ravel())
     # Strong convexity: the minimiser is no farther from zero than this.
     steepest = float(np.linalg.norm(objective.gradient(np.zeros(objective.size))))
     radius = 1.0 + steepest / ridge
@@ -118,21 +130,6 @@ def shift_without_ridge(rows: Rows, released: FloatArray, ridge: float) -> Float
 
     found = minimize(excess, np.zeros(len(wanted)), jac=True, method="BFGS", tol=1e-10).x
     return np.array([found[1] - found[0]]) if len(released) == 1 else found - found.mean()
-
-
-def _objective(
-    rows: Rows, statistic: FloatArray, ridge: float
-) -> MarginObjective | SoftmaxObjective:
-    """Give every record the same label, and take back what that adds, by a linear term."""
-    n_samples, n_classes = rows.shape[0], len(statistic)
-    ones = np.ones(n_samples)
-    total = rows.adjoint(ones)
-    if n_classes == 1:
-        return MarginObjective(rows, ones, ones, LOGISTIC, ridge, 0.5 * total - statistic[0])
-    linear = -statistic - total / n_classes
-    linear[0] += total
-    class_indices = np.zeros(n_samples, dtype=np.intp)
-    return SoftmaxObjective(rows, class_indices, n_classes, ones, ridge, linear.ravel())
 
 
 def log_odds_shift(weights: FloatArray) -> FloatArray:

@@ -53,8 +53,6 @@ _BASIS_ERROR = 1e-13
 # Bound on the sum of absolute Chebyshev coefficients of a slope within a cell.
 _COEFFICIENTS = 2.35
 
-Index: TypeAlias = NDArray[np.intp]
-
 # Product with the matrix of second derivatives l''(s_i - t_j) and with its transpose: maps
 # columns for the positive and for the negative scores to sums for the positive and for the
 # negative scores.
@@ -120,7 +118,7 @@ class _Cells:
     their cells. Cell ``k`` holds the scores from ``starts[k]`` to ``starts[k + 1]``.
     """
 
-    order: Index
+    order: NDArray[np.intp]
     places: FloatArray
     starts: list[int]
     centres: FloatArray
