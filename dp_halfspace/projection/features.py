@@ -325,13 +325,12 @@ class TensorSketchMap:
         # Norm of the exact features of a row of norm one.
         largest_norm = math.hypot(self.gain, self.constant) ** len(self.sketches)
         for rows, block in row_blocks(X, min(128, rows_of_block(NUMBER_BYTES * size))):
-            product = None
+            product: Any = 1.0
             for sketch in self.sketches:
                 image = np.asarray(to_dense(block @ sketch[:-1])) * self.gain
                 image += self.constant * sketch[[-1]].toarray()
                 np.clip(image, -_SATURATED, _SATURATED, out=image)
-                transformed = fft.rfft(image, axis=1)
-                product = transformed if product is None else product * transformed
+                product = product * fft.rfft(image, axis=1)
             features = fft.irfft(product, n=size, axis=1) / largest_norm
             out[rows] = within_unit_ball(features)
         return out

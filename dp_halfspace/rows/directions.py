@@ -19,14 +19,14 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from itertools import groupby
 from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dp_halfspace._memory import AT_ONCE, KEPT_BYTES
+from dp_halfspace._memory import AT_ONCE, KEPT_BYTES, NUMBER_BYTES, by_blocks
 from dp_halfspace._rounding import FAR_UP
 from dp_halfspace.rows.blocks import FloatArray
 from dp_halfspace.rows.rows import Rows
@@ -300,10 +300,7 @@ def integer_rows(rows: Rows) -> IntegerRows:
     n, size = rows.shape
     if 4 * n * size > KEPT_BYTES:
         return IntegerRows(rows, None)
-    kept = np.empty((n, size), dtype=np.float32)
-    for lo in range(0, n, AT_ONCE):
-        index = np.arange(lo, min(lo + AT_ONCE, n))
-        kept[index] = _integers(rows, index)
+    kept = by_blocks(partial(_integers, rows), np.arange(n), NUMBER_BYTES * size)
     return IntegerRows(rows, kept)
 
 
