@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
+from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +22,7 @@ from scipy import sparse
 
 from dp_halfspace._arrays import SingleArray
 from dp_halfspace._rounding import UP
+from dp_halfspace.projection.features import FeatureMap
 from dp_halfspace.rows.blocks import (
     FloatArray,
     block_size,
@@ -31,10 +32,6 @@ from dp_halfspace.rows.blocks import (
     sums_of_squares,
 )
 from dp_halfspace.rows.rows import Rows, inverse_lengths
-
-if TYPE_CHECKING:
-    from dp_halfspace.projection.features import FeatureMap
-
 
 # Blocks of images are smaller than blocks of rows by this factor, because images need work space in
 # addition to the rows.
