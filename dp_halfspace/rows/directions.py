@@ -183,36 +183,34 @@ class DirectionStream:
         return integer_norm(_DIRECTION_NORM, self.n_columns)
 
     @property
-    def _n_drawn(self) -> int:
-        """Number of directions that are divided into blocks."""
-        return -(-self.n_directions // 2) if self.paired else self.n_directions
+    def _drawn(self) -> range:
+        """The first direction of every block, among those that are drawn."""
+        n_drawn = -(-self.n_directions // 2) if self.paired else self.n_directions
+        return range(0, n_drawn, max(1, min(n_drawn, _BLOCK_ENTRIES // self.n_columns)))
 
-    @property
-    def _block_columns(self) -> int:
-        return max(1, min(self._n_drawn, _BLOCK_ENTRIES // self.n_columns))
+    def _width(self, number: int) -> int:
+        """Return the number of directions of a block that are drawn."""
+        return min(self._drawn.step, self._drawn.stop - self._drawn[number])
 
     @property
     def n_blocks(self) -> int:
         """Number of blocks, a function of public numbers."""
-        return -(-self._n_drawn // self._block_columns)
+        return len(self._drawn)
 
     @property
     def lengths(self) -> list[int]:
         """Number of candidates of every block, a function of public numbers."""
-        last = self._n_drawn - (self.n_blocks - 1) * self._block_columns
-        widths = [*[self._block_columns] * (self.n_blocks - 1), last]
-        return [2 * width if self.paired else width for width in widths]
+        return [(2 if self.paired else 1) * self._width(k) for k in range(self.n_blocks)]
 
     def block(self, number: int) -> NDArray[np.float32]:
         """Return one block of directions as columns; repeated calls return the same block.
 
         The entries are integers, and norms are at most 2047.
         """
-        lo = number * self._block_columns
-        hi = min(lo + self._block_columns, self._n_drawn)
         source = np.random.SeedSequence(self.seed, spawn_key=(number,))
         rng = np.random.Generator(np.random.PCG64(source))
-        normal = rng.standard_normal((self.n_columns, hi - lo), dtype=np.float32)
+        shape = self.n_columns, self._width(number)
+        normal = rng.standard_normal(shape, dtype=np.float32)
         if self.centre is not None:
             found = unit_length(normal) * self.radius + unit_length(self.centre[:, None])
         elif self.spherical:
