@@ -9,7 +9,6 @@ matrix product. Proofs: ``docs/proofs/pure_network.md``.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,7 +19,7 @@ from dp_halfspace._memory import AT_ONCE, NUMBER_BYTES, rows_of_block
 from dp_halfspace._rounding import FAR_UP, RAMP_WIDTH, TINY
 from dp_halfspace._sklearn_compat import single_blas_thread
 from dp_halfspace.data.record_weights import WeighedRows
-from dp_halfspace.papers.staged_search import StagedSearch, run_search
+from dp_halfspace.papers.staged_search import Losses, StagedSearch, run_search
 from dp_halfspace.privacy.door import Door
 from dp_halfspace.privacy.events import Event
 from dp_halfspace.rows.blocks import FloatArray
@@ -123,7 +122,7 @@ def _later_weights(drawn: FloatArray) -> FloatArray:
 
 def network_losses(
     shape: NetworkShape, points: FloatArray, positive: NDArray[np.bool_], weights: FloatArray
-) -> Callable[[FloatArray], FloatArray]:
+) -> Losses:
     """Return a function from candidates of shape (m, size) to weighted numbers of errors.
 
     The rows of `points` have norm at most one, and the class `weights` are in [0, 1]. A record
@@ -210,7 +209,7 @@ class NetworkSearch:
     def run(self, door: Door) -> FloatArray:
         """Release the parameters of one network, of shape (1, size); see `Algorithm`."""
 
-        def losses(data: WeighedRows) -> Callable[[FloatArray], FloatArray]:
+        def losses(data: WeighedRows) -> Losses:
             points = data.rows.dense(np.arange(data.rows.shape[0]))
             return network_losses(self.shape, points, data.classes == 1, np.asarray(data.weights))
 

@@ -8,9 +8,9 @@ with certainty. Proofs: ``docs/proofs/certificate.md``, section 1.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from itertools import chain
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,6 +39,10 @@ def into_ball(point: FloatArray, radius: float) -> FloatArray:
     """Return the point of the ball around zero that is nearest to `point`."""
     norm = float(np.linalg.norm(point))
     return point if norm <= radius else point * (radius / norm)
+
+
+# Maps the margins of the rows lo to hi - 1, which may be overwritten, to numbers for these rows.
+Coefficients: TypeAlias = Callable[[Any, int, int], Any]
 
 
 class Block(NamedTuple):

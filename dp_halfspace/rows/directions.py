@@ -26,6 +26,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from dp_halfspace._arrays import SingleArray
 from dp_halfspace._memory import AT_ONCE, KEPT_BYTES, NUMBER_BYTES, by_blocks
 from dp_halfspace._rounding import FAR_UP
 from dp_halfspace.rows.blocks import FloatArray
@@ -64,7 +65,7 @@ def _ends() -> FloatArray:
     return np.sinh((np.arange(1, LARGEST_CELL + 1) - 0.5) / PER_UNIT)
 
 
-def asinh_cells(X: NDArray[Any], exponent: int) -> NDArray[np.float32]:
+def asinh_cells(X: NDArray[Any], exponent: int) -> SingleArray:
     """Return ``rint(256 clip(asinh(x 2^-exponent), -64, 64))``, zero for a missing entry.
 
     The results are integers. They are found by comparisons, so each is a function of its own entry,
@@ -100,9 +101,7 @@ class CellStream:
             for lo in range(0, n, width)
         )
 
-    def block(
-        self, exponent: int, number: int, width: int
-    ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+    def block(self, exponent: int, number: int, width: int) -> tuple[SingleArray, SingleArray]:
         """Return integer coefficients as columns, and integer thresholds.
 
         The absolute coefficients of a classifier add up to at most 1000. Scores of cells above the
@@ -135,7 +134,7 @@ class CellStream:
         np.clip(threshold, -_LARGEST_THRESHOLD, _LARGEST_THRESHOLD, out=threshold)
         return found.astype(np.float32), threshold.astype(np.float32)
 
-    def read(self, X: NDArray[Any]) -> Iterator[tuple[NDArray[np.float32], ...]]:
+    def read(self, X: NDArray[Any]) -> Iterator[tuple[SingleArray, ...]]:
         """Yield the cells of rows, coefficients and thresholds of every block, in their order."""
         for exponent, places in groupby(self.blocks, lambda place: place[0]):
             table = asinh_cells(X, exponent)
@@ -202,7 +201,7 @@ class DirectionStream:
         """Number of candidates of every block, a function of public numbers."""
         return [(2 if self.paired else 1) * self._width(k) for k in range(self.n_blocks)]
 
-    def block(self, number: int) -> NDArray[np.float32]:
+    def block(self, number: int) -> SingleArray:
         """Return one block of directions as columns; repeated calls return the same block.
 
         The entries are integers, and norms are at most 2047.
@@ -229,9 +228,7 @@ def located(number: int, lengths: Sequence[int]) -> tuple[int, int]:
     return block, number - int(ends[block]) + lengths[block]
 
 
-def _plausible(
-    normal: NDArray[np.float32], constant: float | None, rng: np.random.Generator
-) -> FloatArray:
+def _plausible(normal: SingleArray, constant: float | None, rng: np.random.Generator) -> FloatArray:
     """Transform spherical directions into ones that are more plausible for measurements.
 
     The number of columns with a coefficient of their own is log-uniform. A part that all columns
@@ -286,9 +283,9 @@ class IntegerRows:
     """Normalised rows, rounded to integers one by one: all are `kept`, or computed when needed."""
 
     rows: Rows
-    kept: NDArray[np.float32] | None
+    kept: SingleArray | None
 
-    def __getitem__(self, index: NDArray[np.intp]) -> NDArray[np.float32]:
+    def __getitem__(self, index: NDArray[np.intp]) -> SingleArray:
         """Return the rows with these numbers."""
         return _integers(self.rows, index) if self.kept is None else self.kept[index]
 
@@ -302,7 +299,7 @@ def integer_rows(rows: Rows) -> IntegerRows:
     return IntegerRows(rows, kept)
 
 
-def _integers(rows: Rows, index: NDArray[np.intp]) -> NDArray[np.float32]:
+def _integers(rows: Rows, index: NDArray[np.intp]) -> SingleArray:
     """Round some rows to integers, each independently."""
     values = rows.dense(index)
     values *= integer_norm(ROW_NORM, values.shape[1])
@@ -340,10 +337,10 @@ def open_records(
 
 
 def counts_below(
-    directions: NDArray[np.float32],
-    rows: IntegerRows | NDArray[np.float32],
+    directions: SingleArray,
+    rows: IntegerRows | SingleArray,
     index: NDArray[np.intp],
-    limits: NDArray[np.float32],
+    limits: SingleArray,
 ) -> IntArray:
     """Count for every direction, exactly, the records whose score is below each limit.
 
@@ -390,7 +387,7 @@ def scores(
     return np.asarray(total >> WEIGHT_BITS)
 
 
-def margin_limits(directions: NDArray[np.float32], margin: float) -> NDArray[np.float32]:
+def margin_limits(directions: SingleArray, margin: float) -> SingleArray:
     """Return for every direction the integer score from which on a record is no error.
 
     The limit is a tenth of the public `margin` of normalised rows, times the norms of the direction
@@ -404,7 +401,7 @@ def margin_limits(directions: NDArray[np.float32], margin: float) -> NDArray[np.
 
 
 def margin_costs(
-    directions: NDArray[np.float32],
+    directions: SingleArray,
     rows: IntegerRows,
     members: Sequence[NDArray[np.intp]],
     weights: FloatArray,

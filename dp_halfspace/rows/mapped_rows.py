@@ -12,7 +12,7 @@ float64.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, TypeAlias
 
@@ -24,6 +24,7 @@ from dp_halfspace._arrays import SingleArray
 from dp_halfspace._rounding import UP
 from dp_halfspace.projection.features import FeatureMap
 from dp_halfspace.rows.blocks import (
+    Coefficients,
     FloatArray,
     block_size,
     canonical_csr,
@@ -71,9 +72,7 @@ class MappedRows:
         """Return ``Z^T p``; see `Rows`."""
         return self.transform @ self.rows.adjoint(p)
 
-    def fused_adjoint(
-        self, w: FloatArray, coefficients: Callable[[FloatArray, int, int], FloatArray]
-    ) -> FloatArray:
+    def fused_adjoint(self, w: FloatArray, coefficients: Coefficients) -> FloatArray:
         """Return ``Z^T p(Z w)``; see `Rows`."""
         return self.transform @ self.rows.fused_adjoint(self.transform.T @ w, coefficients)
 
@@ -128,9 +127,7 @@ class FormedRows:
             out += formed.T @ p[lo:hi]
         return out
 
-    def fused_adjoint(
-        self, w: FloatArray, coefficients: Callable[[FloatArray, int, int], FloatArray]
-    ) -> FloatArray:
+    def fused_adjoint(self, w: FloatArray, coefficients: Coefficients) -> FloatArray:
         """Return ``Z^T p(Z w)``; see `Rows`."""
         out = np.zeros(w.shape)
         for lo, hi, formed in self.blocks():

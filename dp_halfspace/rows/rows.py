@@ -26,6 +26,7 @@ from dp_halfspace.rows.blocks import (
     LONGEST,
     PLAIN_BLOCKS,
     Block,
+    Coefficients,
     FloatArray,
     add_adjoint,
     add_gram,
@@ -201,9 +202,7 @@ class Rows:
         shape = (self.shape[1], *p.shape[1:])
         return self._sum_blocks(shape, lambda b, out: add_adjoint(b, p[b.lo : b.hi], out))
 
-    def fused_adjoint(
-        self, w: FloatArray, coefficients: Callable[[FloatArray, int, int], FloatArray]
-    ) -> FloatArray:
+    def fused_adjoint(self, w: FloatArray, coefficients: Coefficients) -> FloatArray:
         """Return ``Z^T p(Z w)``, reading ``X`` once, as a sum over the blocks in their order.
 
         ``coefficients(margins, lo, hi)`` gets the margins of the rows ``lo`` to ``hi - 1``, in the
