@@ -177,18 +177,13 @@ def sums_of_squares(matrix: Any) -> FloatArray:
     return squares
 
 
-def write_rows(
-    block: Block, out: FloatArray | None = None, factor: FloatArray | None = None
-) -> FloatArray:
-    """Return the logical rows of a block, each multiplied by its own factor, if there are any."""
-    n_rows, d = block.matrix.shape
-    out = np.empty((n_rows, d + n_constants(block.constant))) if out is None else out
-    factor = np.ones(n_rows) if factor is None else factor
-    scale = factor if block.scale is None else factor * block.scale
-    np.multiply(to_dense(block.matrix), scale[:, None], out=out[:, :d])
+def write_rows(block: Block, out: FloatArray) -> None:
+    """Write the logical rows of a block."""
+    d = block.matrix.shape[1]
+    scale = 1.0 if block.scale is None else block.scale[:, None]
+    np.multiply(to_dense(block.matrix), scale, out=out[:, :d])
     if block.constant is not None:
-        out[:, d:] = np.multiply(np.transpose(block.constant), factor).reshape(-1, n_rows).T
-    return out
+        out[:, d:].T[...] = np.transpose(block.constant)
 
 
 def take_rows(matrix: Any, lo: int, hi: int) -> Any:
