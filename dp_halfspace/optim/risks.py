@@ -97,6 +97,7 @@ class Risk(ABC):
 
     __slots__ = ()
 
+    # The softmax, which has no margin loss, has the constants of its own instead.
     loss: Loss
     n_samples: int
     n_columns: int
