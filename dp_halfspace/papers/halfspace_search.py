@@ -56,16 +56,18 @@ class DirectionSearch:
     """The public numbers of a search.
 
     Each stage has `n_directions` and is charged `choice`; `radii` are those of the cones of later
-    stages. A record counts as an error if its margin is less than a tenth of `margin` or, with
-    None, if it is misclassified.
+    stages. `constant` is the value of the constant column before rows were normalised; directions
+    are `spherical` if columns have no meaning of their own, as after a random projection. `seed` is
+    public randomness. A record counts as an error if its margin is less than a tenth of `margin`
+    or, with None, if it is misclassified.
     """
 
     n_columns: int
     n_directions: int
-    constant: float | None
-    spherical: bool
     radii: tuple[float, ...]
     choice: TalliedChoice | NoNoise
+    constant: float | None = None
+    spherical: bool = False
     seed: tuple[int, ...] = ()
     margin: float | None = None
 
@@ -107,21 +109,11 @@ def _default_rows(n_features: int, strength: float) -> tuple[float, int | None]:
 
 
 def plan_directions(
-    n_columns: int,
-    *,
-    epsilon: float,
-    n_directions: int,
-    n_stages: int,
-    constant: float | None = None,
-    spherical: bool = False,
-    seed: tuple[int, ...] = (),
-    margin: float | None = None,
+    n_columns: int, *, epsilon: float, n_directions: int, n_stages: int, **others: Any
 ) -> DirectionSearch:
     """Divide a pure DP budget among stages; an infinite one takes the best direction of each.
 
-    `constant` is the value of the constant column before rows were normalised; directions are
-    `spherical` if columns have no meaning of their own, as after a random projection. `seed` is
-    public randomness, and `margin` is as in `DirectionSearch`.
+    The `others` are further public numbers of `DirectionSearch`.
     """
     if n_columns > MOST_COLUMNS:
         raise ValueError(f"directions have at most {MOST_COLUMNS} columns: project the rows first")
@@ -130,9 +122,7 @@ def plan_directions(
     # `docs/proofs/pure_halfspace.md`, Lemma 3.
     choice = NoNoise() if math.isinf(epsilon) else TalliedChoice(each)
     radii = tuple(_CONE_RADIUS * 0.5**stage for stage in range(n_stages - 1))
-    return DirectionSearch(
-        n_columns, n_directions, constant, spherical, radii, choice, seed, margin
-    )
+    return DirectionSearch(n_columns, n_directions, radii, choice, **others)
 
 
 def _with_integers(data: WeighedRows) -> WeighedRows:
