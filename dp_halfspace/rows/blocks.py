@@ -123,9 +123,7 @@ def multiply_rows(block: Block, w: FloatArray) -> FloatArray:
     if isinstance(constant, np.ndarray) and constant.ndim > 1:
         margins += constant @ w[d:]
     elif constant is not None:
-        margins += (
-            _column(constant, margins) if isinstance(constant, np.ndarray) else constant
-        ) * w[d]
+        margins += np.multiply.outer(constant, w[d])
     return margins
 
 
