@@ -45,7 +45,7 @@ from dp_halfspace.optim.certificate import gradient_error
 from dp_halfspace.preprocessing import PrivateScaler
 from dp_halfspace.privacy.events import Pure
 from dp_halfspace.privacy.randomness import OperatingSystemBytes, SeededBytes
-from dp_halfspace.rows.chunked_rows import chunked_rows
+from dp_halfspace.rows.chunked_rows import rows_over
 from dp_halfspace.rows.rows import normalised_rows
 from tests.instances import ESTIMATORS
 from tests.permits import permit_for
@@ -693,7 +693,7 @@ def test_sums_over_chunks_stay_within_the_allowance(count):
     data = RNG.standard_normal((n, 4)) * 10.0 ** RNG.uniform(-8, 8, (n, 1))
     signs = np.where(np.arange(n) % 2, 1.0, -1.0)
     whole = normalised_rows(data, 1.0, 0.3)
-    rows = chunked_rows(normalised_rows, in_chunks(data, n // count), 1.0, 0.3)
+    rows = rows_over(normalised_rows, in_chunks(data, n // count), 1.0, 0.3)
     state = [np.concatenate(parts) for parts in zip(*rows._state.values(), strict=True)]
     np.testing.assert_array_equal(state[0], whole.state[0])
     np.testing.assert_array_equal(state[1], whole.state[1])

@@ -160,7 +160,9 @@ def _read_cell(value: Any, decimal: str | None) -> Cell:
     is_number = isinstance(value, Integral | Decimal | float | np.floating | Rational)
     # The class of numpy durations is a subclass of integers.
     if is_number and not isinstance(value, np.timedelta64):
-        return _read_number(value)
+        if isinstance(value, Integral):
+            return _read_whole(int(value))
+        return _read_decimal(value) if isinstance(value, Decimal) else _read_float(float(value))
     if hasattr(value, "as_py"):
         return _read_cell(value.as_py(), decimal)
     is_moment = isinstance(value, date | np.datetime64) or hasattr(value, "to_datetime64")
@@ -173,12 +175,6 @@ def _spelt(value: str | bytes | bytearray) -> str:
         # A subclass may have another string than the one that typed columns store.
         return str.__str__(value).strip()
     return bytes(value).decode("utf-8", "backslashreplace").strip()
-
-
-def _read_number(value: Any) -> int | float | Decimal | None:
-    if isinstance(value, Integral):
-        return _read_whole(int(value))
-    return _read_decimal(value) if isinstance(value, Decimal) else _read_float(float(value))
 
 
 def _read_object(value: Any, decimal: str | None) -> Cell:
@@ -447,22 +443,12 @@ def text_of(cell: Cell) -> str | None:
     if isinstance(cell, bool):
         return TRUE if cell else FALSE
     if isinstance(cell, Moment):
-        return _text_of_moment(cell)
+        # In ISO format, with its time unless that is midnight.
+        clock = str(np.datetime64(cell.nanoseconds, "ns"))[10:].rstrip("0").rstrip(".")
+        return str(np.datetime64(cell.days, "D")) + (clock if cell.nanoseconds else "")
     if isinstance(cell, Decimal):
         return f"{cell:f}".rstrip("0")
     return str(cell) if isinstance(cell, int) else repr(cell)
-
-
-def _text_of_moment(moment: Moment) -> str:
-    """Write a date in ISO format, with its time unless that is midnight."""
-    ordinal = moment.days + _EPOCH
-    in_range = 1 <= ordinal <= date.max.toordinal()
-    text = date.fromordinal(ordinal).isoformat() if in_range else f"day {moment.days}"
-    if moment.nanoseconds:
-        seconds, part = divmod(moment.nanoseconds, _PER_SECOND)
-        clock = f"{seconds // 3600:02}:{seconds // 60 % 60:02}:{seconds % 60:02}"
-        text += f"T{clock}" + f".{part:09}".rstrip("0").rstrip(".")
-    return text
 
 
 def hashed_text_of(value: Any, decimal: str | None) -> str | None:

@@ -138,6 +138,8 @@ def read_frame(X: Any) -> Frame:
         check_two_dimensional(X)
         is_pandas = hasattr(X, "iloc")
         table = X if is_pandas else np.asarray(X)
+        if not is_pandas and table.dtype.kind == "c":
+            raise ValueError("Complex data not supported: column '0' must hold real numbers")
         n_rows, width = table.shape
         names = X.columns if is_pandas else range(width)
         cells = (_real_cells(X.iloc[:, j]) for j in range(width)) if is_pandas else table.T
@@ -145,11 +147,6 @@ def read_frame(X: Any) -> Frame:
     twice = repeated_name(frame.names)
     if twice is not None:
         raise ValueError(twice)
-    for name, column in zip(frame.names, frame.columns, strict=True):
-        dtype = getattr(column, "dtype", None)
-        stored = getattr(getattr(dtype, "categories", None), "dtype", dtype)
-        if getattr(stored, "kind", "O") == "c":
-            raise ValueError(f"Complex data not supported: column {name!r} must hold real numbers")
     return frame
 
 

@@ -15,9 +15,6 @@ from dp_halfspace.data.frame import column_of
 from dp_halfspace.data.people import People
 from dp_halfspace.data.validation import FIRST_ROUNDED
 
-# The names of all numbers with too many digits to be written out.
-_ENDLESS = ("inf", "-inf")
-
 
 def sort_by_person(groups: Any, X: Any, codes: Any = None) -> tuple[Any, People | None, Any]:
     """Sort rows and class indices by person, in the order of first rows, if there are groups."""
@@ -62,4 +59,5 @@ def _name_of(cell: Any) -> str | None:
     if has_parts or (isinstance(cell, float) and abs(cell) >= FIRST_ROUNDED):
         return None
     name = category_of(cell)
-    return None if name in _ENDLESS else name
+    # All numbers with too many digits to be written out are infinite.
+    return None if name in ("inf", "-inf") else name

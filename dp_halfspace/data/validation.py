@@ -158,9 +158,9 @@ def is_missing(value: Any) -> bool:
     Such objects are None, NaN, infinity, NaT, pd.NA, an entry of a masked array and a null of
     Arrow.
     """
-    if value is None or (isinstance(value, float) and not math.isfinite(value)):
-        return True
-    if isinstance(value, np.ma.MaskedArray):
+    if isinstance(value, float):
+        return not math.isfinite(value)
+    if value is None or isinstance(value, np.ma.MaskedArray):
         return True
     if type(value).__module__.partition(".")[0] == "pyarrow" and hasattr(value, "as_py"):
         return is_missing(value.as_py())

@@ -94,13 +94,6 @@ class OverRows:
         return self.rows.shape[1]
 
 
-def check_terms(ridge: float, linear: FloatArray | None, size: int) -> None:
-    """Refuse terms that do not make a strongly convex function of the right size."""
-    require("positive and finite", ridge=ridge)
-    if linear is not None and linear.shape != (size,):
-        raise ValueError("linear must have one entry per coefficient")
-
-
 def finish(
     total: float, gradient: FloatArray, w: FloatArray, ridge: float, linear: FloatArray | None
 ) -> tuple[float, FloatArray]:
@@ -393,15 +386,6 @@ class MarginObjective(OverRows):
     radius: float = math.inf
     mass: float | None = None
 
-    def __post_init__(self) -> None:
-        n = self.rows.shape[0]
-        if self.signs.shape != (n,) or self.weights.shape != (n,):
-            raise ValueError("signs and weights must have one entry per row")
-        require("at least 0 and finite", tilt=self.tilt)
-        if self.adversary is not None and not self.loss.monotone:
-            raise ValueError("an adversary needs a monotone loss")
-        check_terms(self.ridge, self.linear, self.size)
-
     @property
     def gradient_lipschitz(self) -> float:
         """``n max(c) (beta a^2 + T max(c) B^2 a^2 + B curvature) + ridge``.
@@ -648,13 +632,6 @@ class SoftmaxObjective(OverRows):
     weights: FloatArray
     ridge: float
     linear: FloatArray | None = None
-
-    def __post_init__(self) -> None:
-        n = self.rows.shape[0]
-        if self.targets.shape != (n,) or self.weights.shape != (n,):
-            raise ValueError("targets and weights must have one entry per row")
-        checked_size("n_classes", self.n_classes, least=2)
-        check_terms(self.ridge, self.linear, self.size)
 
     @property
     def size(self) -> int:

@@ -97,6 +97,8 @@ class Risk(ABC):
 
     __slots__ = ()
 
+    # The softmax, which has no margin loss, has the constants of its own instead.
+    loss: Loss
     n_samples: int
     n_columns: int
     row_norm: float
@@ -125,9 +127,14 @@ class Risk(ABC):
         return self.row_norm
 
     @property
-    @abstractmethod
+    def robust(self) -> bool:
+        """Whether the mean is tilted or the features are moved."""
+        return False
+
+    @property
     def perturbable(self) -> bool:
         """Whether objective perturbation applies: smooth, monotone, with a bounded slope."""
+        return self.loss.monotone and math.isfinite(self.loss.lipschitz) and not self.robust
 
     @property
     @abstractmethod
@@ -411,12 +418,6 @@ class MarginRisk(Risk):
         return self.tilt > 0.0 or self.adversary is not None
 
     @property
-    def perturbable(self) -> bool:
-        """Whether objective perturbation applies."""
-        loss = self.loss
-        return loss.monotone and math.isfinite(loss.lipschitz) and not self.robust
-
-    @property
     def n_stacked(self) -> int:
         """How many separate binary problems are solved."""
         return self.n_classes if self.n_classes > 2 else 1
@@ -425,11 +426,6 @@ class MarginRisk(Risk):
     def row_length(self) -> float:
         """Bound on the norm of the gradient of a record's margin."""
         return self.row_norm + (self.adversary.added_row_norm if self.adversary else 0.0)
-
-    @property
-    def loss_of_zeros(self) -> float:
-        """Largest mean loss of coefficients that are all zero."""
-        return self.max_weight * self.loss.at_zero * self.n_stacked
 
     @property
     def gradient_change(self) -> float:
@@ -668,7 +664,6 @@ class SoftmaxRisk(Risk):
     block_rows: int
     max_weight: float = 1.0
 
-    robust: ClassVar[bool] = False
     perturbable: ClassVar[bool] = True
     # Bound on the norm of a record's vector of slopes p - e_y, and their Lipschitz constant in the
     # scores.

@@ -371,26 +371,21 @@ def silent_answer(
     """Run a callable without any output, and return its answer, projected to the ball.
 
     `radius` is a public bound on the norm of the minimiser. If the callable raises, or does not
-    return a vector, the answer is zero: what it raises may depend on the data. Only a
+    return a finite vector, the answer is zero: what it raises may depend on the data. Only a
     `KeyboardInterrupt` of the user is passed on.
     """
     start = np.zeros(objective.size)
     try:
         with drop_output(), np.errstate(all="ignore"):
-            return _in_ball(optimizer(FiniteSum(objective, radius), start.copy()), start, radius)
+            answer = np.asarray(optimizer(FiniteSum(objective, radius), start.copy()))
+            is_vector = answer.dtype.kind in "biuf" and answer.shape == start.shape
+            # A copy, because the callable may write to its answer later.
+            w = np.array(answer, dtype=np.float64) if is_vector else start
+            return into_ball(w, radius) if np.isfinite(w).all() else start
     except KeyboardInterrupt:
         raise
     except BaseException:  # noqa: BLE001 - the exception may depend on the data
         return start
-
-
-def _in_ball(answer: Any, start: FloatArray, radius: float) -> FloatArray:
-    """Copy an answer and project it to the ball; return the start if it is not a finite vector."""
-    w = np.asarray(answer)
-    if w.dtype.kind not in "biuf" or w.shape != start.shape:
-        return start
-    w = np.array(w, dtype=np.float64)
-    return into_ball(w, radius) if np.isfinite(w).all() else start
 
 
 Optimizer: TypeAlias = str | Callable[[FiniteSum, FloatArray], Any]
@@ -482,7 +477,11 @@ def certified_minimum(
     >>> bool(np.linalg.norm(J.gradient(w)) <= 1e-9)
     True
     """
-    _check(objective, gamma, radius, optimizer)
+    if not callable(optimizer) and optimizer not in OPTIMIZERS:
+        raise ValueError(f"optimizer must be a callable or one of {OPTIMIZERS}")
+    require("positive and finite", gamma=gamma, radius=radius, ridge=objective.ridge)
+    if not math.isfinite(objective.gradient_lipschitz):
+        raise ValueError("the objective must be smooth")
     # The factor covers the rounding error of the computed norm.
     goal = _Goal(gamma * (1.0 - 1e-6), radius + 1.9 * gamma / objective.ridge)
     path = objective if surrogate is None else surrogate
@@ -528,15 +527,6 @@ def accelerated_gradient(objective: Objective, target: float, radius: float) -> 
         previous, x = x, into_ball(y - point.gradient / lipschitz, radius)
         y = x + momentum * (x - previous)
     return point_at(objective, x)
-
-
-def _check(objective: Objective, gamma: float, radius: float, optimizer: Optimizer) -> None:
-    """Refuse parameters out of range; the check reads public numbers alone."""
-    if not callable(optimizer) and optimizer not in OPTIMIZERS:
-        raise ValueError(f"optimizer must be a callable or one of {OPTIMIZERS}")
-    require("positive and finite", gamma=gamma, radius=radius)
-    if not math.isfinite(objective.gradient_lipschitz):
-        raise ValueError("the objective must be smooth")
 
 
 def _polish(objective: Objective, target: float, w: FloatArray) -> Point:

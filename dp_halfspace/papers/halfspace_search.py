@@ -8,6 +8,7 @@ exponential mechanism, for any number of directions. It is that of Nguyen, Ullma
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -32,7 +33,6 @@ from dp_halfspace.rows.directions import (
     MOST_COLUMNS,
     WORK,
     DirectionStream,
-    IntegerRows,
     integer_rows,
     located,
     margin_costs,
@@ -56,16 +56,18 @@ class DirectionSearch:
     """The public numbers of a search.
 
     Each stage has `n_directions` and is charged `choice`; `radii` are those of the cones of later
-    stages. A record counts as an error if its margin is less than a tenth of `margin` or, with
-    None, if it is misclassified.
+    stages. `constant` is the value of the constant column before rows were normalised; directions
+    are `spherical` if columns have no meaning of their own, as after a random projection. `seed` is
+    public randomness. A record counts as an error if its margin is less than a tenth of `margin`
+    or, with None, if it is misclassified.
     """
 
     n_columns: int
     n_directions: int
-    constant: float | None
-    spherical: bool
     radii: tuple[float, ...]
     choice: TalliedChoice | NoNoise
+    constant: float | None = None
+    spherical: bool = False
     seed: tuple[int, ...] = ()
     margin: float | None = None
 
@@ -79,17 +81,17 @@ class DirectionSearch:
         # 1. Round the rows to integers, so that every score is exact.
         # 2. Choose among directions of the whole sphere by their weighted errors.
         # 3. In every later stage, choose among directions of a cone around the released one.
-        door = door.map(partial(_with_integers, self.margin))
+        door = door.map(_with_integers)
         cone = DirectionStream(self.n_columns, self.n_directions, self.seed)
         whole = replace(
             cone, seed=(*self.seed, 0), constant=self.constant, spherical=self.spherical
         )
         with single_blas_thread():
-            found = _choose_direction(door, whole, self.choice)
+            found = _choose_direction(door, whole, self.choice, self.margin)
             for stage, radius in enumerate(self.radii, start=1):
                 seed = (*self.seed, stage)
                 stream = replace(cone, seed=seed, centre=found, radius=radius)
-                found = _choose_direction(door, stream, self.choice)
+                found = _choose_direction(door, stream, self.choice, self.margin)
         return unit_length(found[:, None]).T
 
 
@@ -107,21 +109,11 @@ def _default_rows(n_features: int, strength: float) -> tuple[float, int | None]:
 
 
 def plan_directions(
-    n_columns: int,
-    *,
-    epsilon: float,
-    n_directions: int,
-    n_stages: int,
-    constant: float | None = None,
-    spherical: bool = False,
-    seed: tuple[int, ...] = (),
-    margin: float | None = None,
+    n_columns: int, *, epsilon: float, n_directions: int, n_stages: int, **others: Any
 ) -> DirectionSearch:
     """Divide a pure DP budget among stages; an infinite one takes the best direction of each.
 
-    `constant` is the value of the constant column before rows were normalised; directions are
-    `spherical` if columns have no meaning of their own, as after a random projection. `seed` is
-    public randomness, and `margin` is as in `DirectionSearch`.
+    The `others` are further public numbers of `DirectionSearch`.
     """
     if n_columns > MOST_COLUMNS:
         raise ValueError(f"directions have at most {MOST_COLUMNS} columns: project the rows first")
@@ -130,47 +122,29 @@ def plan_directions(
     # `docs/proofs/pure_halfspace.md`, Lemma 3.
     choice = NoNoise() if math.isinf(epsilon) else TalliedChoice(each)
     radii = tuple(_CONE_RADIUS * 0.5**stage for stage in range(n_stages - 1))
-    return DirectionSearch(
-        n_columns, n_directions, constant, spherical, radii, choice, seed, margin
-    )
+    return DirectionSearch(n_columns, n_directions, radii, choice, **others)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _IntegerRows:
-    """What the search reads: the rows in integers, and the records of each class."""
-
-    rows: IntegerRows
-    members: tuple[NDArray[np.intp], ...]
-    weights: FloatArray
-    margin: float | None
+def _with_integers(data: WeighedRows) -> WeighedRows:
+    return replace(data, rows=integer_rows(data.rows))
 
 
-def _with_integers(margin: float | None, data: WeighedRows) -> _IntegerRows:
-    members = np.flatnonzero(data.classes == 0), np.flatnonzero(data.classes == 1)
-    return _IntegerRows(integer_rows(data.rows), members, np.asarray(data.weights), margin)
-
-
-def _costs(stream: DirectionStream, data: _IntegerRows) -> NDArray[np.int32]:
+def _costs(stream: DirectionStream, margin: float | None, data: WeighedRows) -> NDArray[np.int32]:
     """Return the costs of the candidates of a stream, four bytes for each."""
-    members, margin = data.members, data.margin or 0.0
-    settled: tuple[tuple[int, int], ...] = ((0, 0), (0, 0))
-    if data.margin is None:
+    members: Sequence[NDArray[np.intp]] = [np.flatnonzero(data.classes == k) for k in (0, 1)]
+    how: dict[str, Any] = {"paired": stream.paired}
+    if margin is None:
         # All directions agree on records far from the hyperplane of the centre, so these are
         # counted once.
         left = [open_records(stream, data.rows, index) for index in members]
-        settled = tuple(
-            (negative, len(index) - len(kept) - negative)
-            for index, (kept, negative) in zip(members, left, strict=True)
-        )
-        members = tuple(kept for kept, _ in left)
-    how: dict[str, Any] = {"paired": stream.paired, "settled": settled}
-    blocks = map(stream.block, range(stream.n_blocks))
-    costs = (margin_costs(each, data.rows, members, data.weights, margin, **how) for each in blocks)
+        members, how["settled"] = zip(*left, strict=True)
+    given = data.rows, members, np.asarray(data.weights), margin or 0.0
+    costs = (margin_costs(stream.block(k), *given, **how) for k in range(stream.n_blocks))
     return np.concatenate([part.astype(np.int32, casting="same_kind") for part in costs])
 
 
 def _choose_direction(
-    door: Door, stream: DirectionStream, choice: TalliedChoice | NoNoise
+    door: Door, stream: DirectionStream, choice: TalliedChoice | NoNoise, margin: float | None
 ) -> FloatArray:
     """Run one exponential mechanism over a stream of directions.
 
@@ -183,7 +157,7 @@ def _choose_direction(
     - Sensitivity: 1 for the cost of each direction, which is an integer.
     - Proof: ``docs/proofs/pure_halfspace.md``, sections 1 to 3.
     """
-    found = door.choose(partial(_costs, stream), choice, is_cost=True)
+    found = door.choose(partial(_costs, stream, margin), choice, is_cost=True)
     number, place = located(found, stream.lengths)
     # The chosen direction is generated again. The directions of a block are followed by their
     # negatives.

@@ -8,25 +8,14 @@ from typing import Any
 
 from dp_halfspace.data.record_weights import WeighedRows, weighed
 from dp_halfspace.data.validation import TrainingData
-from dp_halfspace.engine.plan import (
-    FitPlan,
-    Fitted,
-    for_rows_as_given,
-    relative_weights,
-)
+from dp_halfspace.engine.plan import FitPlan, Fitted, for_rows_as_given, relative_weights
 from dp_halfspace.papers.margin_selection import MarginChoice
-from dp_halfspace.papers.training import (
-    LinearTraining,
-    asked_margin,
-)
+from dp_halfspace.papers.training import LinearTraining, asked_margin
 from dp_halfspace.privacy.door import Door
 from dp_halfspace.privacy.events import Event
 from dp_halfspace.projection.features import AdditiveMap, FeatureMap
 from dp_halfspace.rows.blocks import LONGEST, FloatArray
-from dp_halfspace.rows.mapped_rows import (
-    clipped_features,
-    normalised_feature_rows,
-)
+from dp_halfspace.rows.mapped_rows import clipped_features, normalised_feature_rows
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,5 +74,8 @@ class KernelTraining(FitPlan):
         longest = LONGEST if isinstance(self.feature_map, AdditiveMap) else 1.0
         given = data.X, self.data_norm, self.feature_map
         features = clipped_features(*given, memory=self.memory, longest=longest)
-        rows = normalised_feature_rows(features, self.training.constant_column)
-        return weighed(rows, relative_weights(self.training.problem.facts.class_weights), data)
+        # All candidates for a margin read the same rows.
+        used = self.training
+        any_one = used.candidates[0] if isinstance(used, MarginChoice) else used
+        rows = normalised_feature_rows(features, any_one.constant_column)
+        return weighed(rows, relative_weights(any_one.problem.facts.class_weights), data)

@@ -21,10 +21,8 @@ with replacement, with Gaussian noise; the draw and the noise both hide the reco
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache, partial
-from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,7 +30,7 @@ from numpy.typing import NDArray
 from dp_halfspace._rounding import DOWN, FAR_UP
 from dp_halfspace._sklearn_compat import single_blas_thread
 from dp_halfspace.data.record_weights import WeighedRows
-from dp_halfspace.engine.steps import SlopedRows
+from dp_halfspace.engine.steps import SlopedRows, Slopes
 from dp_halfspace.optim.certificate import gradient_error
 from dp_halfspace.papers.training import Algorithm, LinearTraining, Problem
 from dp_halfspace.privacy.accounting import calibrate
@@ -42,16 +40,8 @@ from dp_halfspace.privacy.events import Event, Repeated, SampledGaussian
 from dp_halfspace.privacy.mechanisms import GaussianNoise, NoNoise, SampledGaussianNoise
 from dp_halfspace.privacy.pld import LARGEST_SAMPLED_MU
 from dp_halfspace.privacy.randomness import public_generator
-from dp_halfspace.projection.linear import (
-    PROJECTIONS,
-    jl_dimension,
-    jl_distortion,
-    jl_margin,
-)
+from dp_halfspace.projection.linear import PROJECTIONS, jl_dimension, jl_distortion, jl_margin
 from dp_halfspace.rows.blocks import FloatArray, block_size, into_ball
-
-# Maps the margins of the rows lo to hi - 1 to the negative slopes of their losses.
-Slopes: TypeAlias = Callable[[FloatArray, int, int], FloatArray]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

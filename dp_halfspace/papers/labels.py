@@ -30,12 +30,7 @@ from dp_halfspace.privacy.accounting import calibrate
 from dp_halfspace.privacy.budget import Budget
 from dp_halfspace.privacy.door import Door
 from dp_halfspace.privacy.events import Event, Pure
-from dp_halfspace.privacy.mechanisms import (
-    GaussianNoise,
-    L2LaplaceNoise,
-    NoNoise,
-    noise_deviation,
-)
+from dp_halfspace.privacy.mechanisms import GaussianNoise, L2LaplaceNoise, NoNoise, noise_deviation
 from dp_halfspace.privacy.noise import RandomizedResponse
 from dp_halfspace.rows.blocks import FloatArray
 from dp_halfspace.rows.rows import Rows
@@ -90,7 +85,19 @@ def statistic_minimiser(rows: Rows, statistic: FloatArray, ridge: float) -> Floa
     Returns the minimiser of ``sum ln(2 cosh(<w, x_i> / 2)) - <s, w> + ridge / 2 ||w||^2``, or of
     its counterpart with ``ln sum_k exp <w_k, x_i>``. It exists for every statistic.
     """
-    objective = _objective(rows, statistic, ridge)
+    # Every record has the same label, and a linear term takes back what that adds.
+    n_samples, n_classes = rows.shape[0], len(statistic)
+    ones = np.ones(n_samples)
+    total = rows.adjoint(ones)
+    objective: MarginObjective | SoftmaxObjective
+    if n_classes == 1:
+        linear = 0.5 * total - statistic[0]
+        objective = MarginObjective(rows, ones, ones, LOGISTIC, ridge, linear)
+    else:
+        linear = -statistic - total / n_classes
+        linear[0] += total
+        same = np.zeros(n_samples, dtype=np.intp)
+        objective = SoftmaxObjective(rows, same, n_classes, ones, ridge, linear.ravel())
     # Strong convexity: the minimiser is no farther from zero than this.
     steepest = float(np.linalg.norm(objective.gradient(np.zeros(objective.size))))
     radius = 1.0 + steepest / ridge
@@ -125,21 +132,6 @@ def shift_without_ridge(rows: Rows, released: FloatArray, ridge: float) -> Float
     return np.array([found[1] - found[0]]) if len(released) == 1 else found - found.mean()
 
 
-def _objective(
-    rows: Rows, statistic: FloatArray, ridge: float
-) -> MarginObjective | SoftmaxObjective:
-    """Give every record the same label, and take back what that adds, by a linear term."""
-    n_samples, n_classes = rows.shape[0], len(statistic)
-    ones = np.ones(n_samples)
-    total = rows.adjoint(ones)
-    if n_classes == 1:
-        return MarginObjective(rows, ones, ones, LOGISTIC, ridge, 0.5 * total - statistic[0])
-    linear = -statistic - total / n_classes
-    linear[0] += total
-    class_indices = np.zeros(n_samples, dtype=np.intp)
-    return SoftmaxObjective(rows, class_indices, n_classes, ones, ridge, linear.ravel())
-
-
 def log_odds_shift(weights: FloatArray) -> FloatArray:
     """Turn public class weights into a shift of scores: weighting a class multiplies its odds.
 
@@ -171,8 +163,6 @@ def linear_losses(
     n_samples, n_columns = points.shape
     n_classes = len(weights)
     record_weights, shift = weights[class_indices], log_odds_shift(weights)
-    if margin is not None and n_classes > 2:
-        raise ValueError("a margin is for two classes")
 
     def losses(candidates: FloatArray) -> FloatArray:
         total = np.zeros(len(candidates))
@@ -308,7 +298,12 @@ def plan_labels(
         return LabelSearch(n_classes, search, sensitivity, seed, margin)
     mechanism: GaussianNoise | L2LaplaceNoise | NoNoise | RandomizedResponse
     if kind == "randomized_response" and math.isfinite(epsilon):
-        mechanism = _responses(n_classes, epsilon, delta)
+        spent = epsilon
+        if delta > 0:
+            # Delta allows a slightly larger epsilon.
+            ends = {"lower": epsilon, "upper": epsilon + 2.0}
+            spent = calibrate(lambda pure: (Pure(pure),), epsilon, delta, **ends)
+        mechanism = RandomizedResponse(n_classes, spent)
         bound, variance = None, mechanism.variance * n_samples / n_columns
     else:
         bound = statistic_sensitivity(n_samples, n_classes, rows.block_rows)
@@ -318,12 +313,3 @@ def plan_labels(
     if ridge is None:
         ridge = statistic_ridge(n_samples, n_columns, n_classes, variance)
     return LabelStatistic(n_classes, mechanism, bound, ridge)
-
-
-def _responses(n_classes: int, epsilon: float, delta: float) -> RandomizedResponse:
-    """Spend a budget on randomized response; `delta` allows a slightly larger epsilon."""
-    if delta > 0:
-        epsilon = calibrate(
-            lambda pure: (Pure(pure),), epsilon, delta, lower=epsilon, upper=epsilon + 2.0
-        )
-    return RandomizedResponse(n_classes, epsilon)

@@ -38,12 +38,7 @@ from dp_halfspace.privacy.budget import Budget
 from dp_halfspace.privacy.door import Door
 from dp_halfspace.privacy.events import Event
 from dp_halfspace.privacy.exponential import GeneralizedChoice
-from dp_halfspace.privacy.mechanisms import (
-    ExponentialChoice,
-    GaussianNoise,
-    NoNoise,
-    authorise,
-)
+from dp_halfspace.privacy.mechanisms import ExponentialChoice, GaussianNoise, NoNoise, authorise
 from dp_halfspace.privacy.random_stopping import (
     RunCountDistribution,
     calibrate_random_stopping,
@@ -52,7 +47,7 @@ from dp_halfspace.privacy.random_stopping import (
     select_best,
 )
 from dp_halfspace.privacy.record import PrivacyRecord
-from dp_halfspace.rows.blocks import FloatArray
+from dp_halfspace.rows.blocks import FloatArray, into_ball
 from dp_halfspace.theory.margin_guarantees import CHOICE_SHARE
 
 # Share of mu^2 for scores: half as in the papers, and less for random stopping, where each run
@@ -152,8 +147,7 @@ class MarginSelection(FitPlan):
             return released, float(score[0])
 
         assert self.distribution is not None
-        indices = list(range(len(self.candidates)))
-        return select_best(attempt, indices, self.distribution, source)
+        return select_best(attempt, range(len(self.candidates)), self.distribution, source)
 
 
 def margin_grid(problem: Problem, budget: Budget) -> list[float]:
@@ -265,16 +259,6 @@ class MarginChoice:
         """Public facts for the record."""
         return public_facts(self.candidates)
 
-    @property
-    def problem(self) -> Problem:
-        """The problem of all candidates."""
-        return self.candidates[0].problem
-
-    @property
-    def constant_column(self) -> float | None:
-        """Value of the constant column of all candidates."""
-        return self.candidates[0].constant_column
-
     def choose_margin(self, door: Door) -> LinearTraining:
         """Choose the margin to train for; the costs of the margins must not be released.
 
@@ -380,10 +364,8 @@ def ball_minimum(objective: MarginObjective, radius: float, gap: float) -> float
         penalised = replace(objective, ridge=ridge)
         bound = math.sqrt(2.0 * penalised.initial_gap / ridge)
         w = certified_minimum(penalised, gamma, radius=bound)
-        norm = float(np.linalg.norm(w))
-        is_inside = norm <= radius
-        if not is_inside:
-            w = w * (radius / norm)
+        is_inside = float(np.linalg.norm(w)) <= radius
+        w = into_ball(w, radius)
         value, gradient = penalised.value_and_gradient(w)
         gradient = gradient - ridge * w
         if float(gradient @ w) + radius * float(np.linalg.norm(gradient)) <= gap:

@@ -9,7 +9,6 @@ matrix product. Proofs: ``docs/proofs/pure_network.md``.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,7 +19,7 @@ from dp_halfspace._memory import AT_ONCE, NUMBER_BYTES, rows_of_block
 from dp_halfspace._rounding import FAR_UP, RAMP_WIDTH, TINY
 from dp_halfspace._sklearn_compat import single_blas_thread
 from dp_halfspace.data.record_weights import WeighedRows
-from dp_halfspace.papers.staged_search import StagedSearch, run_search
+from dp_halfspace.papers.staged_search import Losses, StagedSearch, run_search
 from dp_halfspace.privacy.door import Door
 from dp_halfspace.privacy.events import Event
 from dp_halfspace.rows.blocks import FloatArray
@@ -75,18 +74,20 @@ class NetworkShape:
         return (self.n_inputs, *self.widths[:-1])
 
     @property
+    def _sizes(self) -> list[int]:
+        """Numbers of weights of each layer, and of its biases if there are any."""
+        weights = [n * width for n, width in zip(self._fan_in, self.widths, strict=True)]
+        return [*weights, self.widths[-1], *([] if self.bias is None else [*self.widths, 1])]
+
+    @property
     def size(self) -> int:
         """Number of parameters."""
-        n_weights = sum(n * width for n, width in zip(self._fan_in, self.widths, strict=True))
-        n_biases = 0 if self.bias is None else sum(self.widths) + 1
-        return n_weights + self.widths[-1] + n_biases
+        return sum(self._sizes)
 
     def layers(self, candidates: FloatArray) -> Network:
         """Split parameters of shape (m, size) into layers."""
-        m, last = len(candidates), self.widths[-1]
-        sizes = [n * width for n, width in zip(self._fan_in, self.widths, strict=True)]
-        sizes += [last, *([] if self.bias is None else self.widths)]
-        parts = np.split(candidates, np.cumsum(sizes), axis=1)
+        m = len(candidates)
+        parts = np.split(candidates, np.cumsum(self._sizes)[:-1], axis=1)
         hidden = []
         for number, (n_inputs, width) in enumerate(zip(self._fan_in, self.widths, strict=True)):
             drawn = parts[number].reshape(m, n_inputs, width)
@@ -97,11 +98,10 @@ class NetworkShape:
                 biases = parts[len(self.widths) + 1 + number] * (gain * self.bias)
                 biases = np.clip(biases, -_LONGEST, _LONGEST)
             hidden.append(Layer(weights, biases))
-        outputs = parts[len(self.widths)]
-        if self.bias is None:
-            return Network(tuple(hidden), outputs, np.zeros(m))
-        bias = candidates[:, -1] * (math.sqrt(last) * self.bias)
-        return Network(tuple(hidden), outputs, bias)
+        bias = np.zeros(m)
+        if self.bias is not None:
+            bias = candidates[:, -1] * (math.sqrt(self.widths[-1]) * self.bias)
+        return Network(tuple(hidden), parts[len(self.widths)], bias)
 
 
 def _first_weights(drawn: FloatArray) -> FloatArray:
@@ -122,7 +122,7 @@ def _later_weights(drawn: FloatArray) -> FloatArray:
 
 def network_losses(
     shape: NetworkShape, points: FloatArray, positive: NDArray[np.bool_], weights: FloatArray
-) -> Callable[[FloatArray], FloatArray]:
+) -> Losses:
     """Return a function from candidates of shape (m, size) to weighted numbers of errors.
 
     The rows of `points` have norm at most one, and the class `weights` are in [0, 1]. A record
@@ -209,7 +209,7 @@ class NetworkSearch:
     def run(self, door: Door) -> FloatArray:
         """Release the parameters of one network, of shape (1, size); see `Algorithm`."""
 
-        def losses(data: WeighedRows) -> Callable[[FloatArray], FloatArray]:
+        def losses(data: WeighedRows) -> Losses:
             points = data.rows.dense(np.arange(data.rows.shape[0]))
             return network_losses(self.shape, points, data.classes == 1, np.asarray(data.weights))
 

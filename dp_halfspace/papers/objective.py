@@ -38,7 +38,7 @@ from dp_halfspace.privacy.mechanisms import (
 from dp_halfspace.privacy.noise import MOST_LAPLACE_GRID_BITS, l2_laplace, rounded_gaussian
 from dp_halfspace.privacy.profiles import gdp_mu
 from dp_halfspace.privacy.randomness import ByteSource
-from dp_halfspace.rows.blocks import FloatArray
+from dp_halfspace.rows.blocks import FloatArray, into_ball
 
 # Number of bits of the grid that the linear term is rounded to. The rounding must be small compared
 # with the tolerance of the solver; on a finer grid, many draws would need exact arithmetic.
@@ -225,8 +225,7 @@ class PerturbedMinimiser:
         door = door.map(partial(self._with_linear_terms, door.permit))
         released = door.release(self._minimise, self.output)
         largest = self.radius * math.sqrt(self.risk.n_stacked)
-        norm = float(np.linalg.norm(released))
-        return released * (largest / norm) if self.projects and norm > largest else released
+        return into_ball(released, largest) if self.projects else released
 
     def _with_linear_terms(
         self, permit: Permit, data: WeighedRows

@@ -18,14 +18,7 @@ from scipy.optimize import minimize_scalar
 
 from dp_halfspace._rounding import UP
 from dp_halfspace.exceptions import CertificateError
-from dp_halfspace.optim.risks import (
-    RIDGE_FLOOR,
-    MarginRisk,
-    Risk,
-    SoftmaxRisk,
-    jacobian_floor,
-    tolerance,
-)
+from dp_halfspace.optim.risks import RIDGE_FLOOR, Risk, jacobian_floor, tolerance
 from dp_halfspace.optim.solvers import Optimizer
 from dp_halfspace.papers.objective import (
     GaussianLinearTerm,
@@ -86,7 +79,7 @@ _JACOBIAN_SHARE = 0.35
 _RANKING_NORM = 5.0
 
 
-def bias_cost(risk: MarginRisk | SoftmaxRisk, ridge: float, *, norm_guess: float) -> float:
+def bias_cost(risk: Risk, ridge: float, *, norm_guess: float) -> float:
     """Estimate the bias of a regulariser, per mean loss.
 
     It is ``ridge norm_guess^2 / 2`` with a guess of the norm of a good vector of coefficients. With
@@ -95,16 +88,15 @@ def bias_cost(risk: MarginRisk | SoftmaxRisk, ridge: float, *, norm_guess: float
     because a regulariser cannot cost more than a good model saves.
     """
     plain = ridge * norm_guess**2 / 2
-    if isinstance(risk, SoftmaxRisk) or not risk.robust:
+    if not risk.robust:
         return plain
     plain *= risk.n_released / risk.n_columns
-    return plain / (1.0 + plain / (_SAVED * risk.loss_of_zeros))
+    loss_of_zeros = risk.max_weight * risk.loss.at_zero * risk.n_stacked
+    return plain / (1.0 + plain / (_SAVED * loss_of_zeros))
 
 
 @lru_cache(maxsize=256)  # Candidates of a search and folds have the same public numbers.
-def output_ridge(
-    risk: MarginRisk | SoftmaxRisk, epsilon: float, delta: float, *, norm_guess: float
-) -> float:
+def output_ridge(risk: Risk, epsilon: float, delta: float, *, norm_guess: float) -> float:
     """Choose the regulariser of output perturbation, per mean loss.
 
     It minimises :func:`bias_cost` plus :meth:`Risk.noise_cost` for the noise that the regulariser
@@ -139,7 +131,7 @@ def output_ridge(
     return math.exp(float(minimize_scalar(cost, bounds=bounds, method="bounded").x))
 
 
-def mapped_row_ridge(risk: MarginRisk | SoftmaxRisk, mu: float) -> float:
+def mapped_row_ridge(risk: Risk, mu: float) -> float:
     """Choose the regulariser of output perturbation of centred rows of norm one.
 
     With many records it is proportional to ``1 / (n mu)``, so that the noise of one coefficient is
@@ -154,7 +146,7 @@ def mapped_row_ridge(risk: MarginRisk | SoftmaxRisk, mu: float) -> float:
     return float(risk.max_weight * min(1.0, max(few, _MANY_RECORDS / strength)))
 
 
-def _least_ridge(risk: MarginRisk | SoftmaxRisk) -> float:
+def _least_ridge(risk: Risk) -> float:
     """Return the floor; for robust risks, the floor times the first power of ten that is useful.
 
     The solver certifies a distance in proportion to the influence of a record. With a tilt this
@@ -170,9 +162,7 @@ def _least_ridge(risk: MarginRisk | SoftmaxRisk) -> float:
     return ridge
 
 
-def objective_ridge(
-    risk: MarginRisk | SoftmaxRisk, epsilon: float, delta: float, *, norm_guess: float
-) -> float:
+def objective_ridge(risk: Risk, epsilon: float, delta: float, *, norm_guess: float) -> float:
     """Choose the regulariser of objective perturbation, at least :meth:`Risk.ridge_floor`.
 
     It minimises ``ridge ||w||^2 / 2 + E ||b||^2 / (2 (ridge + curvature))`` plus the cost of the
@@ -189,7 +179,7 @@ def objective_ridge(
         return floor
     curvature = risk.curvature * risk.rank * risk.n_stacked / risk.n_released
     # In a softmax, each of two classes has half of the coefficients of the binary model.
-    copies = risk.n_classes / 4.0 if isinstance(risk, SoftmaxRisk) else risk.n_stacked
+    copies = risk.n_blocks / 4.0 if risk.n_blocks > 1 else risk.n_stacked
     squared_norm = copies * norm_guess * norm_guess
 
     def cost(log_ridge: float) -> float:
@@ -210,7 +200,7 @@ def objective_ridge(
 
 
 def perturbed_row_ridge(
-    risk: MarginRisk | SoftmaxRisk, epsilon: float, delta: float, *, mu_share: float = 1.0
+    risk: Risk, epsilon: float, delta: float, *, mu_share: float = 1.0
 ) -> float:
     """Choose the regulariser of objective perturbation of rows of norm one from the noise.
 

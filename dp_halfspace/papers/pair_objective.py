@@ -23,6 +23,7 @@ from itertools import pairwise
 from typing import ClassVar, NamedTuple, TypeAlias
 
 import numpy as np
+from numpy.polynomial.chebyshev import chebvander
 from numpy.typing import NDArray
 from scipy.optimize import brentq
 
@@ -30,11 +31,10 @@ from dp_halfspace._memory import NUMBER_BYTES, rows_of_block
 from dp_halfspace._params import require
 from dp_halfspace._rounding import EPS, FAR_UP, UP
 from dp_halfspace.optim.losses import Loss, softplus, softplus_curvature, softplus_slope
-from dp_halfspace.optim.objectives import OverRows, check_terms, depth, finish
+from dp_halfspace.optim.objectives import OverRows, depth, finish
 from dp_halfspace.optim.risks import Risk, SlopeBounds, Task, Vertices, minimiser_radius
 from dp_halfspace.rows.blocks import FloatArray
 from dp_halfspace.rows.mapped_rows import Design
-from dp_halfspace.rows.rows import Rows
 
 # Number of Chebyshev points of a cell.
 NODES = 22
@@ -52,8 +52,6 @@ _LEBESGUE = 2.97
 _BASIS_ERROR = 1e-13
 # Bound on the sum of absolute Chebyshev coefficients of a slope within a cell.
 _COEFFICIENTS = 2.35
-
-Index: TypeAlias = NDArray[np.intp]
 
 # Product with the matrix of second derivatives l''(s_i - t_j) and with its transpose: maps
 # columns for the positive and for the negative scores to sums for the positive and for the
@@ -107,18 +105,6 @@ def chebyshev_transform(p: int) -> FloatArray:
     return np.asarray(share[:, None] * np.cos(degrees[:, None] * np.arccos(chebyshev_points(p))))
 
 
-def chebyshev_polynomials(x: FloatArray, p: int) -> FloatArray:
-    """Return the first `p` Chebyshev polynomials, one row for each degree."""
-    values = np.empty((p, x.size))
-    values[0] = 1.0
-    values[1] = x
-    double = 2.0 * x
-    for m in range(2, p):
-        np.multiply(values[m - 1], double, out=values[m])
-        values[m] -= values[m - 2]
-    return values
-
-
 def _are_small(positive: FloatArray, negative: FloatArray) -> bool:
     """Return whether all scores are finite and small enough for places within cells."""
     return bool(max(np.abs(positive).max(), np.abs(negative).max()) <= _LARGEST_SCORE)
@@ -132,7 +118,7 @@ class _Cells:
     their cells. Cell ``k`` holds the scores from ``starts[k]`` to ``starts[k + 1]``.
     """
 
-    order: Index
+    order: NDArray[np.intp]
     places: FloatArray
     starts: list[int]
     centres: FloatArray
@@ -189,8 +175,8 @@ def _condense(cells: _Cells, n_nodes: int, columns: FloatArray) -> _Sources:
         else:
             moments = np.zeros((n_nodes, columns.shape[1]))
             for block in _blocks(scores):
-                values = chebyshev_polynomials(cells.places[block], n_nodes)
-                moments += values @ columns[cells.order[block]]
+                values = chebvander(cells.places[block], n_nodes - 1)
+                moments += values.T @ columns[cells.order[block]]
             places.append(points)
             weights.append(transform.T @ moments)
         centres.append(np.full(places[-1].size, centre))
@@ -212,8 +198,7 @@ def _evaluate(
             continue
         coefficients = transform @ function(centre, points)
         for block in _blocks(scores):
-            values = chebyshev_polynomials(cells.places[block], n_nodes)
-            out.append(values.T @ coefficients)
+            out.append(chebvander(cells.places[block], n_nodes - 1) @ coefficients)
     found = np.concatenate(out)
     found[cells.order] = found.copy()
     return found
@@ -375,7 +360,7 @@ class PairwiseObjective(OverRows):
     (1.0, array([3.]))
     """
 
-    rows: Rows
+    rows: Design
     positive: NDArray[np.bool_]
     loss: Loss
     ridge: float
@@ -388,8 +373,9 @@ class PairwiseObjective(OverRows):
             raise ValueError("positive must be a mask with one entry per row")
         if self.loss.name not in PAIRWISE_LOSSES:
             raise ValueError(f"the loss of pairs must be one of {PAIRWISE_LOSSES}")
-        require("positive and finite", normaliser=self.normaliser)
-        check_terms(self.ridge, self.linear, self.size)
+        require("positive and finite", normaliser=self.normaliser, ridge=self.ridge)
+        if self.linear is not None and self.linear.shape != (self.size,):
+            raise ValueError("linear must have one entry per coefficient")
         split = np.flatnonzero(self.positive), np.flatnonzero(~self.positive)
         object.__setattr__(self, "_split", split)
 
@@ -525,12 +511,6 @@ class PairRisk(Risk):
     vertices: ClassVar[Vertices] = ((1, 0.0), (1, math.sqrt(0.75) * UP), (2, 1.0))
 
     @property
-    def perturbable(self) -> bool:
-        """Whether objective perturbation applies."""
-        loss = self.loss
-        return loss.monotone and math.isfinite(loss.lipschitz)
-
-    @property
     def diameter(self) -> float:
         """Bound on the norm of the difference of two rows."""
         return 2.0 * self.row_norm
@@ -646,8 +626,6 @@ class PairRisk(Risk):
 
     def objective(self, rows: Design, classes: NDArray[np.intp], task: Task) -> PairwiseObjective:
         """Return the objective; pairs have no class weights."""
-        if not isinstance(rows, Rows):
-            raise TypeError("a sum over pairs reads the rows themselves")
         is_positive = classes == task.positive
         return PairwiseObjective(
             rows, is_positive, self.loss, self.total(task.ridge), self.normaliser, task.linear

@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -30,6 +30,9 @@ STRENGTH_PER_STAGE = 200.0
 MOST_STAGES = 8
 # Largest number of columns that are searched by default; random candidates cover few dimensions.
 MOST_DIMENSIONS = 12
+
+# Maps candidates, the rows of a matrix, to their losses.
+Losses: TypeAlias = Callable[[FloatArray], FloatArray]
 
 
 def default_stages(strength: float, per_stage: float = STRENGTH_PER_STAGE) -> int:
@@ -69,8 +72,6 @@ def plan_search(
 
     `radius` is that of the second stage, and `shrink` the ratio of the radii of consecutive stages.
     """
-    if not 1 <= n_candidates <= MOST_CANDIDATES:
-        raise ValueError(f"n_candidates must be from 1 to {MOST_CANDIDATES}, got {n_candidates}")
     radii = (math.inf, *(radius * shrink**stage for stage in range(n_stages - 1)))
     if budget.is_infinite:
         return StagedSearch(n_candidates, radii, NoNoise())
@@ -115,9 +116,7 @@ def run_search(plan: StagedSearch, size: int, losses: Door, *, seed: int) -> Flo
     return centre
 
 
-def _utilities(
-    blocks: Sequence[tuple[Any, ...]], losses: Callable[[FloatArray], FloatArray]
-) -> FloatArray:
+def _utilities(blocks: Sequence[tuple[Any, ...]], losses: Losses) -> FloatArray:
     """Return minus the losses of the candidates of some blocks."""
     return np.concatenate([-losses(candidate_block(*block)) for block in blocks])
 

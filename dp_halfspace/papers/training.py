@@ -5,12 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from scipy.spatial.distance import cdist
 
-from dp_halfspace import projection
 from dp_halfspace._memory import NUMBER_BYTES, by_blocks
 from dp_halfspace._rounding import TINY
 from dp_halfspace.data.record_weights import WeighedRows, weighed
@@ -26,12 +25,10 @@ from dp_halfspace.engine.plan import (
 from dp_halfspace.privacy.door import Door
 from dp_halfspace.privacy.events import Event
 from dp_halfspace.privacy.randomness import public_generator
+from dp_halfspace.projection.linear import LinearMap, draw_projection
 from dp_halfspace.rows.blocks import FloatArray, block_size
 from dp_halfspace.rows.chunked_rows import rows_over
 from dp_halfspace.rows.rows import normalised_rows
-
-if TYPE_CHECKING:
-    from dp_halfspace.projection.linear import LinearMap
 
 # Default dimension of a projection, if no margin is known.
 PROJECTED = 500
@@ -80,7 +77,7 @@ class Problem:
             return None
         size = self.n_components or wanted or PROJECTED
         rng = public_generator(self.seed, "projection")
-        return projection.draw_projection(kind, self.facts.n_features, size, rng)
+        return draw_projection(kind, self.facts.n_features, size, rng)
 
     def n_columns(self, linear_map: LinearMap | None = None) -> int:
         """Return the number of columns of the rows that a solver reads."""

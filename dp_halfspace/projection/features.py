@@ -18,12 +18,7 @@ from numpy.typing import NDArray
 from scipy import fft, sparse
 
 from dp_halfspace._arrays import FloatArray, SingleArray
-from dp_halfspace._memory import (
-    AT_ONCE,
-    NUMBER_BYTES,
-    refuse_beyond_memory,
-    rows_of_block,
-)
+from dp_halfspace._memory import AT_ONCE, NUMBER_BYTES, refuse_beyond_memory, rows_of_block
 from dp_halfspace._params import checked_size
 from dp_halfspace.projection.linear import (
     LinearMap,
@@ -334,13 +329,12 @@ class TensorSketchMap:
         # Norm of the exact features of a row of norm one.
         largest_norm = math.hypot(self.gain, self.constant) ** len(self.sketches)
         for rows, block in row_blocks(X, min(128, rows_of_block(NUMBER_BYTES * size))):
-            product = None
+            product: Any = 1.0
             for sketch in self.sketches:
                 image = np.asarray(to_dense(block @ sketch[:-1])) * self.gain
                 image += self.constant * sketch[[-1]].toarray()
                 np.clip(image, -_SATURATED, _SATURATED, out=image)
-                transformed = fft.rfft(image, axis=1)
-                product = transformed if product is None else product * transformed
+                product = product * fft.rfft(image, axis=1)
             features = fft.irfft(product, n=size, axis=1) / largest_norm
             out[rows] = within_unit_ball(features)
         return out

@@ -8,9 +8,9 @@ with certainty. Proofs: ``docs/proofs/certificate.md``, section 1.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from itertools import chain
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +20,7 @@ from dp_halfspace._arrays import FloatArray as FloatArray  # noqa: PLC0414 (othe
 from dp_halfspace._memory import AT_ONCE, CACHED_BYTES, LONG_BLOCK, NUMBER_BYTES
 from dp_halfspace.data.chunks import add_compensated
 from dp_halfspace.data.sparse_rows import checked_csr
+from dp_halfspace.projection.linear import to_dense
 
 # Number of entries of a block: 1.5 MB of float64, which stay in the cache between their two uses.
 _SUMMED_ENTRIES = 3 * 2**16
@@ -38,6 +39,10 @@ def into_ball(point: FloatArray, radius: float) -> FloatArray:
     """Return the point of the ball around zero that is nearest to `point`."""
     norm = float(np.linalg.norm(point))
     return point if norm <= radius else point * (radius / norm)
+
+
+# Maps the margins of the rows lo to hi - 1, which may be overwritten, to numbers for these rows.
+Coefficients: TypeAlias = Callable[[Any, int, int], Any]
 
 
 class Block(NamedTuple):
@@ -90,16 +95,17 @@ def sparse_view(kind: Any, arrays: tuple[Any, Any, Any], shape: tuple[int, int])
     return matrix
 
 
-def is_blas_layout(X: NDArray[Any]) -> bool:
-    """Return whether products with blocks of rows of an array need no copy."""
+def is_blas_layout(X: Any) -> bool:
+    """Return whether X is an array, and products with blocks of its rows need no copy."""
+    if not isinstance(X, np.ndarray):
+        return False
     inner, outer = sorted(X.strides)
     return bool(X.flags.aligned and inner == X.itemsize and outer % X.itemsize == 0)
 
 
 def is_in_place(X: Any) -> bool:
     """Return whether blocks of rows of a matrix can be used in place, without work space."""
-    is_double = isinstance(X, np.ndarray) and X.dtype == np.float64
-    return sparse.issparse(X) or (is_double and is_blas_layout(X))
+    return sparse.issparse(X) or (is_blas_layout(X) and X.dtype == np.float64)
 
 
 def _column(factor: FloatArray, like: FloatArray) -> FloatArray:
@@ -117,9 +123,7 @@ def multiply_rows(block: Block, w: FloatArray) -> FloatArray:
     if isinstance(constant, np.ndarray) and constant.ndim > 1:
         margins += constant @ w[d:]
     elif constant is not None:
-        margins += (
-            _column(constant, margins) if isinstance(constant, np.ndarray) else constant
-        ) * w[d]
+        margins += np.multiply.outer(constant, w[d])
     return margins
 
 
@@ -171,25 +175,17 @@ def sums_of_squares(matrix: Any) -> FloatArray:
     return squares
 
 
-def write_rows(
-    block: Block, out: FloatArray | None = None, factor: FloatArray | None = None
-) -> FloatArray:
-    """Return the logical rows of a block, each multiplied by its own factor, if there are any."""
-    n_rows, d = block.matrix.shape
-    out = np.empty((n_rows, d + n_constants(block.constant))) if out is None else out
-    matrix = block.matrix.toarray() if sparse.issparse(block.matrix) else block.matrix
-    factor = np.ones(n_rows) if factor is None else factor
-    scale = factor if block.scale is None else factor * block.scale
-    np.multiply(matrix, scale[:, None], out=out[:, :d])
+def write_rows(block: Block, out: FloatArray) -> None:
+    """Write the logical rows of a block."""
+    d = block.matrix.shape[1]
+    scale = 1.0 if block.scale is None else block.scale[:, None]
+    np.multiply(to_dense(block.matrix), scale, out=out[:, :d])
     if block.constant is not None:
-        out[:, d:] = np.multiply(np.transpose(block.constant), factor).reshape(-1, n_rows).T
-    return out
+        out[:, d:].T[...] = np.transpose(block.constant)
 
 
 def take_rows(matrix: Any, lo: int, hi: int) -> Any:
-    """Return some rows of an array or of a CSR matrix, as views."""
-    if not sparse.issparse(matrix):
-        return matrix[lo:hi]
+    """Return some rows of a CSR matrix, as views."""
     ends = matrix.indptr[lo : hi + 1]
     stored = slice(ends[0], ends[-1])
     arrays = (matrix.data[stored], matrix.indices[stored], ends - ends[0])
@@ -208,17 +204,12 @@ def add_gram(block: Block, weights: FloatArray, out: FloatArray) -> None:
         constant = constant[used] if isinstance(constant, np.ndarray) else constant
     part = np.zeros_like(out)
     # Rows are scaled some at a time, because a scaled copy of all could be as large as the matrix.
-    step = max(1, _COPIED_ENTRIES // max(d, 1))
-    if sparse.issparse(matrix):
-        step = max(1, len(factor))
+    is_sparse = sparse.issparse(matrix)
+    step = max(1, len(factor) if is_sparse else _COPIED_ENTRIES // max(d, 1))
     for lo in range(0, len(factor), step):
         rows = slice(lo, lo + step)
-        if sparse.issparse(matrix):
-            scaled = scale_csr(matrix, factor)
-            part[:d, :d] += (scaled.T @ scaled).toarray()
-        else:
-            scaled = matrix[rows] * factor[rows, None]
-            part[:d, :d] += scaled.T @ scaled
+        scaled = scale_csr(matrix, factor) if is_sparse else matrix[rows] * factor[rows, None]
+        part[:d, :d] += to_dense(scaled.T @ scaled)
         if constant is not None:
             each = constant[rows] if isinstance(constant, np.ndarray) else constant
             weighted = np.transpose(root[rows] * np.transpose(each))

@@ -68,23 +68,16 @@ class ChunkedRows:
         return self._matrix.each(_call_rows, self._state, self._template, what, *arguments)
 
 
-def chunked_rows(
-    function: Callable[..., Rows], X: Chunks, *arguments: Any, **options: Any
-) -> ChunkedRows:
-    """Return ``function(X, ...)`` with rows in chunks, for a function of an array.
-
-    The function must treat each row by that row and public numbers only.
-    """
-    nothing = np.empty((0, X.n_columns)) if X.sample is None else X.sample
-    template = function(nothing, *arguments, **options)
-    return ChunkedRows(X, X.each(_make_state, function, arguments, options).kept(), template)
-
-
 def rows_over(make: Callable[..., Any], X: Any, *arguments: Any, **options: Any) -> Any:
-    """Return ``make(X, ...)``; if `X` comes in chunks, so do the rows: see `chunked_rows`."""
-    if isinstance(X, Chunks):
-        return chunked_rows(make, X, *arguments, **options)
-    return make(X, *arguments, **options)
+    """Return the rows ``make(X, ...)``; if `X` comes in chunks, so do the rows.
+
+    The function of an array must treat each row by that row and public numbers only.
+    """
+    if not isinstance(X, Chunks):
+        return make(X, *arguments, **options)
+    nothing = np.empty((0, X.n_columns)) if X.sample is None else X.sample
+    template = make(nothing, *arguments, **options)
+    return ChunkedRows(X, X.each(_make_state, make, arguments, options).kept(), template)
 
 
 def _call_rows(matrix: Any, state: RowState, template: Rows, what: Any, *arguments: Any) -> Any:

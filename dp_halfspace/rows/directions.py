@@ -19,14 +19,15 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from itertools import groupby
 from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dp_halfspace._memory import AT_ONCE, KEPT_BYTES
+from dp_halfspace._arrays import SingleArray
+from dp_halfspace._memory import AT_ONCE, KEPT_BYTES, NUMBER_BYTES, by_blocks
 from dp_halfspace._rounding import FAR_UP
 from dp_halfspace.rows.blocks import FloatArray
 from dp_halfspace.rows.rows import Rows
@@ -64,7 +65,7 @@ def _ends() -> FloatArray:
     return np.sinh((np.arange(1, LARGEST_CELL + 1) - 0.5) / PER_UNIT)
 
 
-def asinh_cells(X: NDArray[Any], exponent: int) -> NDArray[np.float32]:
+def asinh_cells(X: NDArray[Any], exponent: int) -> SingleArray:
     """Return ``rint(256 clip(asinh(x 2^-exponent), -64, 64))``, zero for a missing entry.
 
     The results are integers. They are found by comparisons, so each is a function of its own entry,
@@ -90,26 +91,17 @@ class CellStream:
     exponents: tuple[int, ...] = EXPONENTS
 
     @property
-    def _n_of_a_scale(self) -> int:
-        return max(1, round(self.n_candidates / (2 * max(1, len(self.exponents)))))
-
-    @property
-    def _width(self) -> int:
-        return max(1, min(self._n_of_a_scale, _BLOCK_ENTRIES // self.n_columns))
-
-    @property
     def blocks(self) -> tuple[tuple[int, int, int], ...]:
         """Scale, number and width of every block; blocks of the same scale are adjacent."""
-        n, width = self._n_of_a_scale, self._width
+        n = max(1, round(self.n_candidates / (2 * max(1, len(self.exponents)))))
+        width = max(1, min(n, _BLOCK_ENTRIES // self.n_columns))
         return tuple(
             (exponent, lo // width, min(width, n - lo))
             for exponent in self.exponents
             for lo in range(0, n, width)
         )
 
-    def block(
-        self, exponent: int, number: int, width: int
-    ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+    def block(self, exponent: int, number: int, width: int) -> tuple[SingleArray, SingleArray]:
         """Return integer coefficients as columns, and integer thresholds.
 
         The absolute coefficients of a classifier add up to at most 1000. Scores of cells above the
@@ -126,9 +118,7 @@ class CellStream:
         found = unit_length(rng.standard_normal((d, width)) * kept)
         found += kept * (rng.standard_normal(width) / np.sqrt(size))
         # Sums are taken row by row, because a library may choose the order of its own sums.
-        total = np.zeros(width)
-        for row in found:
-            total += np.abs(row)
+        total = sum(map(np.abs, found), np.zeros(width))
         # Rounding adds at most one half to each coefficient.
         found *= (LARGEST_SUM - size / 2.0) / np.where(total > 0.0, total, 1.0)
         np.rint(found, out=found)
@@ -140,14 +130,11 @@ class CellStream:
         octave = centre + spread * rng.standard_normal((d, width))
         typical = np.arcsinh(np.exp2(octave - exponent))
         typical *= np.where(rng.random((d, width)) < _NEGATIVE, -1.0, 1.0)
-        threshold = np.zeros(width)
-        for coefficient, value in zip(found, typical, strict=True):
-            threshold += coefficient * value
-        threshold = np.rint(PER_UNIT * threshold)
+        threshold = np.rint(PER_UNIT * sum(found * typical, np.zeros(width)))
         np.clip(threshold, -_LARGEST_THRESHOLD, _LARGEST_THRESHOLD, out=threshold)
         return found.astype(np.float32), threshold.astype(np.float32)
 
-    def read(self, X: NDArray[Any]) -> Iterator[tuple[NDArray[np.float32], ...]]:
+    def read(self, X: NDArray[Any]) -> Iterator[tuple[SingleArray, ...]]:
         """Yield the cells of rows, coefficients and thresholds of every block, in their order."""
         for exponent, places in groupby(self.blocks, lambda place: place[0]):
             table = asinh_cells(X, exponent)
@@ -195,36 +182,34 @@ class DirectionStream:
         return integer_norm(_DIRECTION_NORM, self.n_columns)
 
     @property
-    def _n_drawn(self) -> int:
-        """Number of directions that are divided into blocks."""
-        return -(-self.n_directions // 2) if self.paired else self.n_directions
+    def _drawn(self) -> range:
+        """The first direction of every block, among those that are drawn."""
+        n_drawn = -(-self.n_directions // 2) if self.paired else self.n_directions
+        return range(0, n_drawn, max(1, min(n_drawn, _BLOCK_ENTRIES // self.n_columns)))
 
-    @property
-    def _block_columns(self) -> int:
-        return max(1, min(self._n_drawn, _BLOCK_ENTRIES // self.n_columns))
+    def _width(self, number: int) -> int:
+        """Return the number of directions of a block that are drawn."""
+        return min(self._drawn.step, self._drawn.stop - self._drawn[number])
 
     @property
     def n_blocks(self) -> int:
         """Number of blocks, a function of public numbers."""
-        return -(-self._n_drawn // self._block_columns)
+        return len(self._drawn)
 
     @property
     def lengths(self) -> list[int]:
         """Number of candidates of every block, a function of public numbers."""
-        last = self._n_drawn - (self.n_blocks - 1) * self._block_columns
-        widths = [*[self._block_columns] * (self.n_blocks - 1), last]
-        return [2 * width if self.paired else width for width in widths]
+        return [(2 if self.paired else 1) * self._width(k) for k in range(self.n_blocks)]
 
-    def block(self, number: int) -> NDArray[np.float32]:
+    def block(self, number: int) -> SingleArray:
         """Return one block of directions as columns; repeated calls return the same block.
 
         The entries are integers, and norms are at most 2047.
         """
-        lo = number * self._block_columns
-        hi = min(lo + self._block_columns, self._n_drawn)
         source = np.random.SeedSequence(self.seed, spawn_key=(number,))
         rng = np.random.Generator(np.random.PCG64(source))
-        normal = rng.standard_normal((self.n_columns, hi - lo), dtype=np.float32)
+        shape = self.n_columns, self._width(number)
+        normal = rng.standard_normal(shape, dtype=np.float32)
         if self.centre is not None:
             found = unit_length(normal) * self.radius + unit_length(self.centre[:, None])
         elif self.spherical:
@@ -243,9 +228,7 @@ def located(number: int, lengths: Sequence[int]) -> tuple[int, int]:
     return block, number - int(ends[block]) + lengths[block]
 
 
-def _plausible(
-    normal: NDArray[np.float32], constant: float | None, rng: np.random.Generator
-) -> FloatArray:
+def _plausible(normal: SingleArray, constant: float | None, rng: np.random.Generator) -> FloatArray:
     """Transform spherical directions into ones that are more plausible for measurements.
 
     The number of columns with a coefficient of their own is log-uniform. A part that all columns
@@ -265,8 +248,7 @@ def _plausible(
     found[:n_features] = unit_length(normal[:n_features] * kept) + common / root
     if constant is not None:
         # Sums are taken row by row, as in `unit_length`.
-        for row in found[:n_features]:
-            found[n_features] -= row
+        found[n_features] = -sum(found[:n_features], np.zeros(width))
         found[n_features] *= height / (root * constant)
     return found
 
@@ -276,10 +258,7 @@ def unit_length(columns: NDArray[np.floating]) -> FloatArray:
     out = columns.astype(np.float64)
     # Sums are taken row by row, because a library's order of summation may depend on the address of
     # the array.
-    squares = np.zeros(out.shape[1])
-    for row in out:
-        squares += row * row
-    norms = np.sqrt(squares)
+    norms = np.sqrt(sum(np.square(out), np.zeros(out.shape[1])))
     out /= np.where(norms > 0.0, norms, 1.0)
     return out
 
@@ -304,9 +283,9 @@ class IntegerRows:
     """Normalised rows, rounded to integers one by one: all are `kept`, or computed when needed."""
 
     rows: Rows
-    kept: NDArray[np.float32] | None
+    kept: SingleArray | None
 
-    def __getitem__(self, index: NDArray[np.intp]) -> NDArray[np.float32]:
+    def __getitem__(self, index: NDArray[np.intp]) -> SingleArray:
         """Return the rows with these numbers."""
         return _integers(self.rows, index) if self.kept is None else self.kept[index]
 
@@ -316,14 +295,11 @@ def integer_rows(rows: Rows) -> IntegerRows:
     n, size = rows.shape
     if 4 * n * size > KEPT_BYTES:
         return IntegerRows(rows, None)
-    kept = np.empty((n, size), dtype=np.float32)
-    for lo in range(0, n, AT_ONCE):
-        index = np.arange(lo, min(lo + AT_ONCE, n))
-        kept[index] = _integers(rows, index)
+    kept = by_blocks(partial(_integers, rows), np.arange(n), NUMBER_BYTES * size)
     return IntegerRows(rows, kept)
 
 
-def _integers(rows: Rows, index: NDArray[np.intp]) -> NDArray[np.float32]:
+def _integers(rows: Rows, index: NDArray[np.intp]) -> SingleArray:
     """Round some rows to integers, each independently."""
     values = rows.dense(index)
     values *= integer_norm(ROW_NORM, values.shape[1])
@@ -336,14 +312,15 @@ def _integers(rows: Rows, index: NDArray[np.intp]) -> NDArray[np.float32]:
 
 def open_records(
     stream: DirectionStream, rows: IntegerRows, index: NDArray[np.intp]
-) -> tuple[NDArray[np.intp], int]:
+) -> tuple[NDArray[np.intp], tuple[int, int]]:
     """Separate the records on which all directions of a stream agree.
 
     The result holds the indices of the other records among `index`, and for every direction the
-    number of separated records with a negative score: ``docs/proofs/pure_halfspace.md``, section 3.
+    numbers of separated records with a negative and with a positive score:
+    ``docs/proofs/pure_halfspace.md``, section 3.
     """
     if stream.centre is None:
-        return index, 0
+        return index, (0, 0)
     # Largest distance of a direction from the ray of the centre, with rounding errors.
     rounding = (1.0 + stream.radius) * (math.sqrt(stream.n_columns) / 2.0 + 1.0) / stream.length
     farthest = (stream.radius + rounding) * float(np.linalg.norm(stream.centre)) * FAR_UP
@@ -355,14 +332,15 @@ def open_records(
         settled = np.abs(score) > farthest * np.sqrt(np.einsum("ij,ij->i", integers, integers))
         n_negative += int(np.count_nonzero(score[settled] < 0.0))
         undecided.append(part[~settled])
-    return np.concatenate(undecided), n_negative
+    kept = np.concatenate(undecided)
+    return kept, (n_negative, len(index) - len(kept) - n_negative)
 
 
 def counts_below(
-    directions: NDArray[np.float32],
-    rows: IntegerRows | NDArray[np.float32],
+    directions: SingleArray,
+    rows: IntegerRows | SingleArray,
     index: NDArray[np.intp],
-    limits: NDArray[np.float32],
+    limits: SingleArray,
 ) -> IntArray:
     """Count for every direction, exactly, the records whose score is below each limit.
 
@@ -409,7 +387,7 @@ def scores(
     return np.asarray(total >> WEIGHT_BITS)
 
 
-def margin_limits(directions: NDArray[np.float32], margin: float) -> NDArray[np.float32]:
+def margin_limits(directions: SingleArray, margin: float) -> SingleArray:
     """Return for every direction the integer score from which on a record is no error.
 
     The limit is a tenth of the public `margin` of normalised rows, times the norms of the direction
@@ -423,14 +401,14 @@ def margin_limits(directions: NDArray[np.float32], margin: float) -> NDArray[np.
 
 
 def margin_costs(
-    directions: NDArray[np.float32],
+    directions: SingleArray,
     rows: IntegerRows,
-    members: tuple[NDArray[np.intp], ...],
+    members: Sequence[NDArray[np.intp]],
     weights: FloatArray,
     margin: float,
     *,
     paired: bool,
-    settled: tuple[tuple[int, int], ...] = ((0, 0), (0, 0)),
+    settled: Sequence[tuple[int, int]] = ((0, 0), (0, 0)),
 ) -> IntArray:
     """Return the weighted number of records with a margin below a tenth of `margin`.
 

@@ -8,24 +8,24 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dp_halfspace._arrays import SingleArray
 from dp_halfspace._memory import CACHED_BYTES, NUMBER_BYTES
 from dp_halfspace.data.record_weights import Weights
 from dp_halfspace.rows.blocks import (
     LONGEST,
     PLAIN_BLOCKS,
+    Coefficients,
     FloatArray,
     block_size,
     is_blas_layout,
     sum_of_parts,
     sums_of_squares,
 )
-
-Float32Array: TypeAlias = NDArray[np.float32]
 
 # Unit roundoff of float32, round to nearest.
 SINGLE_EPS = float(np.finfo(np.float32).epsneg)
@@ -55,9 +55,9 @@ class Float32Rows:
     `group` rows of a gradient are summed in float32. Made by `clipped_float32_rows`.
     """
 
-    _matrix: Float32Array
-    _scale: Float32Array
-    _constants: Float32Array
+    _matrix: SingleArray
+    _scale: SingleArray
+    _constants: SingleArray
     group: int
 
     @property
@@ -71,11 +71,11 @@ class Float32Rows:
         return single_block_size(*self._matrix.shape)
 
     @property
-    def state(self) -> tuple[Float32Array, Float32Array]:
+    def state(self) -> tuple[SingleArray, SingleArray]:
         """Data of the rows in addition to the matrix: their factors and constants."""
         return self._scale, self._constants
 
-    def over(self, X: Float32Array, state: tuple[Float32Array, Float32Array]) -> Float32Rows:
+    def over(self, X: SingleArray, state: tuple[SingleArray, SingleArray]) -> Float32Rows:
         """Return rows like these of another matrix, each with its own part of a state."""
         return replace(self, _matrix=X, _scale=state[0], _constants=state[1])
 
@@ -113,9 +113,7 @@ class Float32Rows:
             group=group_size(max(1.0, condition)),
         )
 
-    def fused_adjoint(
-        self, w: FloatArray, coefficients: Callable[[Any, int, int], Any]
-    ) -> FloatArray:
+    def fused_adjoint(self, w: FloatArray, coefficients: Coefficients) -> FloatArray:
         """Return ``Z^T p(Z w)``: margins, `p` and sums of groups in float32; see `Rows`."""
         d = self._matrix.shape[1]
         single = np.ascontiguousarray(w, dtype=np.float32)
@@ -158,7 +156,7 @@ class Float32Rows:
         is_plain = len(self._matrix) <= PLAIN_BLOCKS * self.block_rows
         return sum_of_parts((part(*block) for block in self._blocks()), shape, is_plain=is_plain)
 
-    def _blocks(self) -> Iterator[tuple[int, Float32Array, Float32Array, Float32Array]]:
+    def _blocks(self) -> Iterator[tuple[int, SingleArray, SingleArray, SingleArray]]:
         """Yield the first index, the rows, the factors and the constants of every block."""
         n, step = len(self._matrix), self.block_rows
         is_ready = is_blas_layout(self._matrix)
@@ -171,8 +169,8 @@ class Float32Rows:
 
 
 def _write_rows(
-    X: Float32Array, scale: Float32Array, constants: Float32Array
-) -> Iterator[tuple[slice, Float32Array]]:
+    X: SingleArray, scale: SingleArray, constants: SingleArray
+) -> Iterator[tuple[slice, SingleArray]]:
     """Yield the rows of a block, some at a time, in an array that may be overwritten."""
     n_rows, d = X.shape
     size = d + constants.shape[1]
@@ -189,7 +187,7 @@ def _write_rows(
         yield part, rows
 
 
-def add_products(left: Float32Array, right: Float32Array, group: int, total: FloatArray) -> None:
+def add_products(left: SingleArray, right: SingleArray, group: int, total: FloatArray) -> None:
     """Add ``left^T right`` to a total of float64, groups of rows summed in float32."""
     whole = len(right) - len(right) % group
     for part in slice(0, whole), slice(whole, len(right)):
@@ -200,7 +198,7 @@ def add_products(left: Float32Array, right: Float32Array, group: int, total: Flo
             total += np.add.reduce(sums, axis=0, dtype=np.float64)
 
 
-def _factors_of(bounds: Float32Array) -> Float32Array:
+def _factors_of(bounds: SingleArray) -> SingleArray:
     """Return the factors that divide rows by bounds on their norms; `bounds` is overwritten.
 
     The factor is zero for a row that needs one that float32 cannot apply safely: one outside
@@ -219,7 +217,7 @@ def single_block_size(n_rows: int, n_columns: int) -> int:
 
 
 def clipped_float32_rows(
-    X: Float32Array, unit: float, longest: float, constants: tuple[float, ...]
+    X: SingleArray, unit: float, longest: float, constants: tuple[float, ...]
 ) -> Float32Rows:
     """Return the rows ``x / unit``, scaled down to the norm `longest`, and constant columns.
 
@@ -252,6 +250,6 @@ def clipped_float32_rows(
     return Float32Rows(X, scale.astype(np.float32), _stacked(columns, n), group_size(1.0))
 
 
-def _stacked(columns: list[Float32Array], n_rows: int) -> Float32Array:
+def _stacked(columns: list[SingleArray], n_rows: int) -> SingleArray:
     """Return an array with these columns, of which there may be none."""
     return np.column_stack([np.empty((n_rows, 0), dtype=np.float32), *columns])

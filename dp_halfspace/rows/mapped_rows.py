@@ -12,9 +12,9 @@ float64.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
+from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,20 +22,17 @@ from scipy import sparse
 
 from dp_halfspace._arrays import SingleArray
 from dp_halfspace._rounding import UP
+from dp_halfspace.projection.features import FeatureMap
 from dp_halfspace.rows.blocks import (
-    Block,
+    Coefficients,
     FloatArray,
     block_size,
     canonical_csr,
     clip_scales,
+    scale_csr,
     sums_of_squares,
-    write_rows,
 )
 from dp_halfspace.rows.rows import Rows, inverse_lengths
-
-if TYPE_CHECKING:
-    from dp_halfspace.projection.features import FeatureMap
-
 
 # Blocks of images are smaller than blocks of rows by this factor, because images need work space in
 # addition to the rows.
@@ -75,9 +72,7 @@ class MappedRows:
         """Return ``Z^T p``; see `Rows`."""
         return self.transform @ self.rows.adjoint(p)
 
-    def fused_adjoint(
-        self, w: FloatArray, coefficients: Callable[[FloatArray, int, int], FloatArray]
-    ) -> FloatArray:
+    def fused_adjoint(self, w: FloatArray, coefficients: Coefficients) -> FloatArray:
         """Return ``Z^T p(Z w)``; see `Rows`."""
         return self.transform @ self.rows.fused_adjoint(self.transform.T @ w, coefficients)
 
@@ -132,9 +127,7 @@ class FormedRows:
             out += formed.T @ p[lo:hi]
         return out
 
-    def fused_adjoint(
-        self, w: FloatArray, coefficients: Callable[[FloatArray, int, int], FloatArray]
-    ) -> FloatArray:
+    def fused_adjoint(self, w: FloatArray, coefficients: Coefficients) -> FloatArray:
         """Return ``Z^T p(Z w)``; see `Rows`."""
         out = np.zeros(w.shape)
         for lo, hi, formed in self.blocks():
@@ -193,10 +186,7 @@ class Features:
             return self.kept[rows]
         X, scale = self.X[rows], self.scale[rows]
         if sparse.issparse(X):
-            data = X.data * np.repeat(scale, np.diff(X.indptr))
-            return self.feature_map.apply(
-                sparse.csr_array((data, X.indices, X.indptr), shape=X.shape)
-            )
+            return self.feature_map.apply(scale_csr(X, scale))
         return self.feature_map.apply(np.multiply(X, scale[:, None], dtype=np.float64))
 
 
@@ -208,19 +198,6 @@ class FeatureRows(Rows):
     def _as_read(self, X: Features) -> Features:
         """Return the features, which replace the array of `Rows`."""
         return X
-
-    def gram(self, weights: FloatArray | None = None) -> FloatArray:
-        """Return ``Z^T diag(weights) Z``; see `Rows.gram`."""
-        weights, size = self.shares if weights is None else weights, self.shape[1]
-        product, rows = np.empty((size, size)), np.empty((self.block_rows, size))
-
-        def add(block: Block, out: FloatArray) -> None:
-            factor = np.sqrt(weights[block.lo : block.hi])
-            part = write_rows(block, rows[: block.hi - block.lo], factor)
-            # A product of a matrix with its own transpose needs half of the work.
-            out += np.matmul(part.T, part, out=product)
-
-        return self._sum_blocks((size, size), add)
 
     def dense(self, index: NDArray[np.intp]) -> FloatArray:
         """Return some rows as an array, with norms within the bound; see `Rows.dense`.
@@ -234,15 +211,6 @@ class FeatureRows(Rows):
         inverse = inverse_lengths(np.sqrt(sums_of_squares(out)), out.shape[1])
         out *= np.minimum(1.0, self._bound * inverse)[:, None]
         return out
-
-    def _dense_block(self, lo: int, hi: int) -> Block:
-        """Compute the features of some rows in the work space."""
-        if self._buffer is None:
-            self._buffer = np.empty((self.block_rows, self._matrix.shape[1]))
-        matrix = self._buffer[: hi - lo]
-        np.copyto(matrix, self._matrix[lo:hi])
-        scale = None if self._scale is None else self._scale[lo:hi]
-        return Block(lo, hi, matrix, matrix.T, scale, self._constant_of(slice(lo, hi)))
 
 
 def clipped_features(

@@ -26,6 +26,7 @@ from dp_halfspace.rows.blocks import (
     LONGEST,
     PLAIN_BLOCKS,
     Block,
+    Coefficients,
     FloatArray,
     add_adjoint,
     add_gram,
@@ -201,9 +202,7 @@ class Rows:
         shape = (self.shape[1], *p.shape[1:])
         return self._sum_blocks(shape, lambda b, out: add_adjoint(b, p[b.lo : b.hi], out))
 
-    def fused_adjoint(
-        self, w: FloatArray, coefficients: Callable[[FloatArray, int, int], FloatArray]
-    ) -> FloatArray:
+    def fused_adjoint(self, w: FloatArray, coefficients: Coefficients) -> FloatArray:
         """Return ``Z^T p(Z w)``, reading ``X`` once, as a sum over the blocks in their order.
 
         ``coefficients(margins, lo, hi)`` gets the margins of the rows ``lo`` to ``hi - 1``, in the
@@ -253,14 +252,11 @@ class Rows:
 
     def _lengths(self, transform: FloatArray | None) -> FloatArray:
         """Compute the norms with every row at its own place."""
-        out = np.empty(self.shape[0])
-        if transform is not None:
-            for lo, hi, images in self.images(transform, AT_ONCE):
-                out[lo:hi] = sums_of_squares(images)
-            return np.sqrt(out)
-        for block in self._blocks():
-            out[block.lo : block.hi] = row_squares(block)
-        return np.sqrt(out)
+        if transform is None:
+            squares = [row_squares(block) for block in self._blocks()]
+        else:
+            squares = [sums_of_squares(images) for *_, images in self.images(transform, AT_ONCE)]
+        return np.asarray(np.sqrt(np.concatenate([np.empty(0), *squares])))
 
     def images(
         self, transform: FloatArray, block_rows: int
@@ -302,11 +298,11 @@ class Rows:
         bounds = self.lengths(to_final) * (1.0 + (len(to_final) + 12) * 2.0**-52) + error
         factor = longest * (1.0 - 2.0**-50) / np.maximum(bounds, longest)
         scale, constant = rescale_state(self.state, factor)
-        if constant is not None and last:
-            kept = np.broadcast_to(np.atleast_1d(constant).T, (1, n)).T
-            constant = np.column_stack([kept, *(np.full(n, number) for number in last)])
-        elif last:
-            constant = np.column_stack([np.full(n, number) for number in last])
+        if last:
+            kept = (
+                [] if constant is None else [np.broadcast_to(np.atleast_1d(constant).T, (1, n)).T]
+            )
+            constant = np.column_stack([*kept, *(np.full(n, number) for number in last)])
         return type(self)(self._matrix, scale, constant, row_bound=2.0, people=self.people)
 
     def subset(self, index: NDArray[np.intp]) -> Rows:
@@ -345,7 +341,7 @@ class Rows:
         return np.where(extreme, scale, 1.0), np.where(extreme, 1.0, scale)
 
     def _dense_block(self, lo: int, hi: int) -> Block:
-        """Return rows of an array, as a view if possible, otherwise cast into the work space."""
+        """Return rows of a matrix, as a view if possible, otherwise cast into the work space."""
         X = self._matrix
         before, scale = self._scales(lo, hi)
         constant = self._constant_of(slice(lo, hi))

@@ -896,8 +896,7 @@ def _objective_bound(
     """Bound the excess with a linear term of this mean square."""
 
     def bound(ridge: float) -> RiskBound:
-        noise, bias = linear_square / (2.0 * ridge), ridge * radius**2 / 2.0
-        part = sampling(ridge)
-        return RiskBound(noise + part + bias, noise, part, bias, 0.0, ridge, 0.0, None)
+        noise, part = linear_square / (2.0 * ridge), sampling(ridge)
+        return risk_bound(noise, 0.0, ridge, 0.0, radius, sampling=part, gap=0.0)
 
     return best_bound(bound, regularization, least=least)

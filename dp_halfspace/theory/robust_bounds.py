@@ -60,11 +60,6 @@ class RobustProblem:
         """Moments of the effect of the noise on a record of a linear model."""
         return noise_moments(self.n_features, self.epsilon, self.delta, linear_model=True)
 
-    @cached_property
-    def norm(self) -> float:
-        """Mean norm of the noise."""
-        return noise_moments(self.n_features, self.epsilon, self.delta, linear_model=False).felt
-
     @property
     def rate(self) -> float:
         """The rate of the paper."""
@@ -110,7 +105,9 @@ def tilted_noise(problem: RobustProblem, tilt: float, sensitivity: float) -> flo
         grown = log + math.log1p(rest / 2.0 * math.exp(-log))
     else:
         grown = log + math.log1p(1.0 - (1.0 - rest) * math.exp(-log))
-    return min(grown / tilt, slope * problem.norm * sensitivity, smooth)
+    budget = problem.n_features, problem.epsilon, problem.delta
+    norm = noise_moments(*budget, linear_model=False).felt
+    return min(grown / tilt, slope * norm * sensitivity, smooth)
 
 
 def _log_generating(problem: RobustProblem, scale: float) -> float:
@@ -320,34 +317,25 @@ def adversarial_risk_bound(
         raise ValueError("a tilt needs a loss of bounded slope, and the risk on the sample.")
 
     def bound(ridge: float) -> RiskBound:
-        return _evaluate(problem, attack, ridge, tilt=tilt, population=population)
+        risk, distance = _risk(problem, tilt, attack), problem.distance(ridge)
+        sensitivity = risk.sensitivity(ridge)
+        total = sensitivity + 2.0 * distance
+        width = data_norm + attack.added_row_norm
+        slope = problem.loss.slope_bound(width * (risk.radius(ridge) + distance))
+        noise = _attacked_noise(problem, attack, tilt, total, slope)
+        sampling = 0.0
+        if population:
+            steep = width * slope
+            sampling = min(steep * sensitivity, leave_one_out(n_samples, steep, ridge, ridge))
+            sampling += 2.0 * steep * distance
+        slack = attack.slack if attack.smoothing > SMALLEST_SMOOTHING else 0.0
+        return problem.total(noise, ridge, total, sampling=sampling, gap=gap + slope * slack)
 
     found = least_bound(problem, regularization, bound)
     if radius is None and gap == 0.0 and tilt == 0.0:
         number = _published_attacked(problem, attack, found, population=population)
         return replace(found, published=number if number >= found.value else None)
     return found
-
-
-def _evaluate(
-    problem: RobustProblem, attack: Adversary, ridge: float, *, tilt: float, population: bool
-) -> RiskBound:
-    """Add up the parts of a bound."""
-    loss, n = problem.loss, problem.n_samples
-    risk = _risk(problem, tilt, attack)
-    distance, sensitivity = problem.distance(ridge), risk.sensitivity(ridge)
-    total = sensitivity + 2.0 * distance
-    width = problem.data_norm + attack.added_row_norm
-    slope = loss.slope_bound(width * (risk.radius(ridge) + distance))
-    noise = _attacked_noise(problem, attack, tilt, total, slope)
-    sampling = 0.0
-    if population:
-        steep = width * slope
-        sampling = min(steep * sensitivity, leave_one_out(n, steep, ridge, ridge))
-        sampling += 2.0 * steep * distance
-    slack = attack.slack if attack.smoothing > SMALLEST_SMOOTHING else 0.0
-    gap = problem.gap + slope * slack
-    return problem.total(noise, ridge, total, sampling=sampling, gap=gap)
 
 
 def _attacked_noise(

@@ -43,8 +43,6 @@ def test_losses_with_a_margin_count_unit_scores_below_half_of_it():
     found = linear_losses(points, codes, weights, 0.8)(candidates)
     np.testing.assert_allclose(found, expected)
     assert (found > linear_losses(points, codes, weights)(candidates)).any()
-    with pytest.raises(ValueError, match="two classes"):
-        linear_losses(points, codes, np.ones(3), 0.8)
 
 
 def worst_change(n_classes, largest, margin=None):

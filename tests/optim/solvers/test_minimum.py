@@ -336,6 +336,7 @@ def test_bad_arguments():
         *((J, bad, 1.0, "auto", "gamma") for bad in (0.0, -1.0, math.nan, math.inf)),
         *((J, 1e-6, bad, "auto", "radius") for bad in (0.0, -1.0, math.nan, math.inf)),
         (steep, 1e-6, 1.0, "auto", "smooth"),
+        *((replace(J, ridge=bad), 1e-6, 1.0, "auto", "ridge") for bad in (0.0, -1.0, math.nan)),
     ):
         with pytest.raises(ValueError, match=message):
             certified_minimum(objective, gamma, radius=radius, optimizer=optimizer)
