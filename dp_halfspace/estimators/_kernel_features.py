@@ -5,25 +5,17 @@ Evidence for the constants: ``docs/defaults.md``.
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 
 from dp_halfspace.papers.training import PROJECTED
 from dp_halfspace.privacy.budget import Budget
 from dp_halfspace.projection.features import FeatureMap, ProjectedFeatures
 from dp_halfspace.projection.linear import draw_projection, jl_dimension
-from dp_halfspace.rows.blocks import FloatArray
 
 # Most features of a kernel.
 _MOST = 600
-# Length scales relative to the public scale of a row: one coarse scale, and a range of fine ones.
-_COARSE = 0.7
-_FINE = (0.04, 0.35)
-# For two classes the share of fine length scales is this number over the number of records.
-_FINE_RECORDS = 2000.0
-# Largest share of fine length scales.
-_LARGEST_FINE_SHARE = 0.5
+# Automatic length scale of the Gaussian kernel, relative to the public scale of a row.
+LENGTH_SCALE = 0.3
 # Pure DP, whose noise grows with the dimension: most features, and n epsilon for each feature.
 PURE_MOST = 150
 _PURE_RECORDS = 20.0
@@ -36,28 +28,13 @@ _RELATIVE_SCALES = (1e-6, 1e6)
 
 
 def relative_scale(length_scale: float | str, data_norm: float) -> float | None:
-    """Return a length scale in units of `data_norm`, None for the automatic mixture."""
+    """Return a length scale in units of `data_norm`, None for the automatic one."""
     if isinstance(length_scale, str):
         return None
     scale = float(length_scale) / data_norm
     if not _RELATIVE_SCALES[0] <= scale <= _RELATIVE_SCALES[1]:
         raise ValueError("length_scale must be within a factor 1e6 of data_norm")
     return scale
-
-
-def length_scales(n_samples: int, n_classes: int, size: int) -> FloatArray:
-    """Return `size` length scales of the automatic kernel, relative to the scale of a row.
-
-    Coarse scales come first. The fewer records there are, the larger is the share of fine scales,
-    because no public number says how far apart the rows are. The share falls with the number of
-    classes.
-    """
-    share = min(_FINE_RECORDS / n_samples, _LARGEST_FINE_SHARE) * 2.0 / n_classes
-    n_fine = round(size * share)
-    # Midpoints of equal parts of the logarithmic range.
-    low, high = (math.log(scale) for scale in _FINE)
-    middles = (np.arange(n_fine) + 0.5) / max(n_fine, 1)
-    return np.concatenate([np.full(size - n_fine, _COARSE), np.exp(low + (high - low) * middles)])
 
 
 def choose_n_features(n_samples: int, budget: Budget) -> int:

@@ -21,8 +21,8 @@ from dp_halfspace.engine.scales import ColumnScales
 from dp_halfspace.estimators._choose import plan_kernel_training
 from dp_halfspace.estimators._kernel_features import (
     ADDITIVE,
+    LENGTH_SCALE,
     choose_n_features,
-    length_scales,
     n_terms,
     project_features,
     relative_scale,
@@ -94,9 +94,7 @@ class PrivateKernelClassifier(DefaultStepsClassifier):
         the Gaussian kernel, or ``"polynomial"``, ``(<x, z> / length_scale^2 + coef0)^degree``.
     length_scale : float or "auto", default="auto"
         PUBLIC length scale of the kernel, in the units of the data; only for random features alone.
-        ``"auto"`` is a mixture of ``.7 data_norm`` and of .04 to .35 `data_norm`, the latter with a
-        share that decreases with the numbers of records and of classes (for ``"polynomial"`` it is
-        `data_norm`).
+        ``"auto"`` is ``.3 data_norm``, and `data_norm` for ``"polynomial"``.
     n_components : int or "auto", default="auto"
         For ``"auto"`` and ``"additive"`` the largest number of features, at least the number of
         columns; ``"auto"`` is 512, of which each column has three at most. With a number and
@@ -381,14 +379,12 @@ class PrivateKernelClassifier(DefaultStepsClassifier):
     def _drawn_kernel(
         self, facts: PublicFacts, scale: float | None, size: int, rng: np.random.Generator
     ) -> FeatureMap:
-        """Draw the features of a kernel; `scale` is None for the automatic mixture."""
+        """Draw the features of a kernel; `scale` is None for the automatic one."""
         d, half = facts.n_features, size // 2
         if self.kernel == "polynomial":
             how: dict[str, Any] = {"degree": int(self.degree), "coef0": float(self.coef0)}
             return draw_tensor_sketch(d, size, rng, **how, length_scale=scale or 1.0)
-        sizes = facts.n_privacy_units, facts.n_classes
-        scales = np.full(half, scale) if scale else length_scales(*sizes, half)
-        return draw_fourier(d, scales, rng)
+        return draw_fourier(d, np.full(half, scale or LENGTH_SCALE), rng)
 
     def _small_plan(self, facts: PublicFacts, budget: Budget) -> FitPlan | None:
         """Plan the selection of the linear default for a small table of three to seven classes."""
