@@ -108,9 +108,10 @@ class PrivateScore:
 
     def rows(self) -> list[tuple[str, str, str]]:
         """Return name, value and interval of every number, as texts for a table."""
-        names, digits = [self.metric], 3
+        of = f" of {self.classes[1]}" if METRICS[self.metric].has_positive else ""
+        names, digits = [f"{self.metric}{of}"], 3
         if self.groups is not None:
-            names = [f"{self.metric}, {name}" for name in self.groups]
+            names = [f"{names[0]}, {name}" for name in self.groups]
         elif np.ndim(self.value):
             labels, digits = self.classes, 0
             names = [f"{true}, predicted {said}" for true in labels for said in labels]
