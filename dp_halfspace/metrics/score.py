@@ -45,6 +45,11 @@ _PLACE = 150.0
 # If the share would exceed this, the quartiles are assumed to be -1 and 1.
 _LARGEST_PLACE_SHARE = 0.25
 
+UNINFORMATIVE = (
+    "An interval that contains every possible value is uninformative: its noise is too large. Use "
+    "more records or a larger epsilon."
+)
+
 
 @dataclass(frozen=True, eq=False)
 class PrivateScore:
@@ -177,10 +182,7 @@ class PrivateScore:
                 f"; the majority class has {share:.3f} of the records ({low:.3f} to {high:.3f})"
             )
         if self.is_uninformative:
-            said.append(
-                "An interval that contains every possible value is uninformative: its "
-                "noise is too large. Use more records or a larger epsilon."
-            )
+            said.append(UNINFORMATIVE)
         return "\n".join(said)
 
 
