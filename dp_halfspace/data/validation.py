@@ -509,8 +509,8 @@ def not_finite(names: Any, columns: list[int]) -> ValueError:
     """Return an error that names the columns with missing or infinite values."""
     where = _name_columns(names, columns) if columns else "some column"
     return ValueError(
-        f"Input X contains NaN or infinity in {where}: replace missing and infinite values "
-        f"before fitting, {_RULE}"
+        f"Input X contains NaN or infinity in {where}: replace missing and infinite values first, "
+        f"{_RULE}"
     )
 
 
