@@ -169,7 +169,7 @@ class PrivateScore:
             "confusion": confusion and _to_numbers(confusion),
         }
         found = cls(**{**data, **parts})
-        if found.classes.ndim != 1 or not found.rows():
+        if found.classes.ndim != 1 or len(found.classes) < 2 or not found.rows():
             raise ValueError("a score has a list of classes, and a number")
         return found
 

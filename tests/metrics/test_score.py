@@ -756,6 +756,8 @@ def test_no_score_is_rebuilt_from_other_fields():
     for odd in ({**plain, "more": 1}, less):
         with pytest.raises(ValueError, match="a known metric, and the fields"):
             PrivateScore.from_dict(odd)
+    with pytest.raises(ValueError, match="a list of classes"):
+        PrivateScore.from_dict({**exact("recall").to_dict(), "classes": ["no"]})
 
 
 def test_quartiles_are_released_where_they_cost_a_quarter_at_most():
