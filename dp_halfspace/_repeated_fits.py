@@ -241,11 +241,12 @@ def _count(record: PrivacyRecord, X: Any, *, is_silent: bool) -> None:
     if must_warn:
         unit = _unit(record)
         same = "columns and classes" if public.get("classes") else "columns"
+        own_delta = "" if record.delta == delta else f" at delta={record.delta:.3g}"
         text = (
             f"this is fit {n_fits} of this process to {n_units} {unit}s with the same {same}: if "
             f"the {unit}s are the same, the fits together have epsilon={_total(events, 1, delta)} "
-            f"at delta={delta:.3g}, and this one alone {record.epsilon:g}. Further fits add to it "
-            "without another warning, and a worker process counts its own fits only"
+            f"at delta={delta:.3g}, and this one alone {record.epsilon:g}{own_delta}. Further fits "
+            "add to it without another warning, and a worker process counts its own fits only"
         )
         # A filter that makes an error of it prevents this fit, which is then not counted.
         warn_caller(

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.random import RandomState
 from numpy.typing import NDArray
+from scipy import sparse
 from sklearn.preprocessing import normalize
 from sklearn.utils import check_random_state
 
@@ -128,10 +129,12 @@ def in_chunks(array: Any, n_rows: int = 2**17) -> Chunks:
     4
     """
     n_rows = checked_size("n_rows", n_rows)
-    if not (hasattr(array, "shape") and isinstance(getattr(array, "dtype", None), np.dtype)):
+    has_shape = bool(getattr(array, "shape", ())) and not sparse.issparse(array)
+    if not (has_shape and isinstance(getattr(array, "dtype", None), np.dtype)):
         raise ValueError(
             "array must be an ndarray or a memory map: for a data frame of numbers, or a column of "
-            "labels, its to_numpy(), and read_parquet for files"
+            "labels, its to_numpy(), and read_parquet for files. A sparse matrix is given to fit "
+            "without chunks"
         )
     parts = [slice(start, start + n_rows) for start in range(0, len(array), n_rows)]
     readers = [partial(getitem, array, part) for part in parts]

@@ -14,6 +14,7 @@ from itertools import pairwise
 import numpy as np
 import pandas as pd
 import pytest
+from scipy import sparse
 from sklearn.base import BaseEstimator, clone
 from sklearn.pipeline import make_pipeline
 
@@ -354,7 +355,7 @@ def whole_chunk(a):
 
 
 def test_a_data_frame_is_not_cut_into_chunks():
-    for table in (pd.DataFrame(X), X.tolist()):
+    for table in (pd.DataFrame(X), X.tolist(), sparse.csr_array(X), np.float64(3.0)):
         with pytest.raises(ValueError, match=r"array must be an ndarray .*read_parquet"):
             in_chunks(table)
     with pytest.raises(ValueError, match="a column of labels, its to_numpy"):

@@ -88,6 +88,12 @@ def test_dates_are_refused_in_arrays_and_at_prediction():
         model.predict(dates)
 
 
+def test_missing_values_at_prediction_are_not_said_to_be_in_the_way_of_a_fit():
+    model = estimator("OutputPerturbationClassifier").fit(X, Y)
+    with pytest.raises(ValueError, match=r"in column 0: replace .* first, with a rule"):
+        model.predict(np.where(np.arange(X.shape[1]) == 0, np.nan, X))
+
+
 @one_of_each
 def test_structured_arrays_are_to_be_made_data_frames(name):
     """Not X.reshape(-1, 1)."""

@@ -349,7 +349,7 @@ def test_fits_of_any_kind_and_budget_add_up():
     events = [*OURS.privacy_.events, *other.privacy_.events]
     total = accounting.epsilon(events, OURS.privacy_.delta)
     assert total <= float(re.search(r"together have epsilon=(\S+)", text)[1]) <= 1.01 * total
-    assert "this one alone 1." in text
+    assert "this one alone 1 at delta=1e-09." in text
     # Fits inside a call are counted, although another warning is about them.
     _repeated_fits._TABLES_SEEN.clear()
     texts = texts_of(lambda: (selection.RFE(OURS, step=3).fit(X, Y), OURS.fit(X, Y)))

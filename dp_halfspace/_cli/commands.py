@@ -27,6 +27,7 @@ from dp_halfspace.exceptions import PrivacyWarning
 from dp_halfspace.inspection import plan_accuracy
 from dp_halfspace.inspection.card import model_card, table_of_scores
 from dp_halfspace.metrics import PrivateScore, private_score
+from dp_halfspace.metrics.score import UNINFORMATIVE
 from dp_halfspace.privacy.record import PrivacyRecord, rounded_text
 
 # Marks of kinds that no schema states.
@@ -241,6 +242,8 @@ def evaluate(options: Any, out: TextIO, err: TextIO) -> None:
             )
         cost = _describe_guarantee(scores[0].privacy_, options.groups) + _describe_ledger(ledger)
         write_out(out, "\n".join(align_columns(table_of_scores(scores))) + f"\n{cost}")
+        if any(score.is_uninformative for score in scores):
+            note(err, UNINFORMATIVE)
     if options.save is not None:
         with _failures_end_with(lambda: "; the scores above were released, and are not saved"):
             text = json.dumps([score.to_dict() for score in scores], indent=1, allow_nan=False)

@@ -40,6 +40,8 @@ _DAYS = (
 _FORMATS = tuple(day + clock for day in _DAYS for clock in ("", " %H:%M", " %H:%M:%S"))
 # Number of distinct cells by which most formats are excluded.
 _FIRST_CELLS = 100
+# A number whose comma cannot separate thousands.
+_DECIMAL_COMMA = re.compile(r"\s*[-+]?[0-9]+,(?:[0-9]{1,2}|[0-9]{4,})\s*")
 # A number with a unit behind it.
 _WITH_UNIT = re.compile(r"[^0-9]{0,3}[0-9][0-9.,]*\s*(?P<unit>[^\s0-9.,:;()'\-].{0,19})")
 
@@ -66,6 +68,7 @@ class _Cells:
 
     def __init__(self, texts: Any, decimal: str | None) -> None:
         found, self._places = read_column(texts).distinct()
+        self.commas = [j for j, text in enumerate(found) if _DECIMAL_COMMA.fullmatch(str(text))]
         counts = np.bincount(self._places, minlength=len(found)).tolist()
         values = [canonical(text, decimal) for text in found]
         self.there = [
@@ -84,8 +87,11 @@ class _Cells:
 
     def row(self, holds: Callable[[Any], bool]) -> str:
         """Return the place of the first cell of which something holds."""
-        first = np.isin(self._places, [j for j, value, _ in self.there if holds(value)]).argmax()
-        return f"row {first + 1} below the header"
+        return self.row_of([j for j, value, _ in self.there if holds(value)])
+
+    def row_of(self, found: list[int]) -> str:
+        """Return the place of the first of the cells of which the numbers are given."""
+        return f"row {np.isin(self._places, found).argmax() + 1} below the header"
 
     def is_notated(self, value: Any, unit: str = "") -> bool:
         """Return whether a string is a number in another notation, with a unit, or a limit."""
@@ -101,7 +107,11 @@ def guess_column(texts: Any, decimal: str | None) -> Guess:
     """Return a proposal for a column of floats or strings; numbers come first."""
     if getattr(texts.dtype, "kind", "O") == "f":
         return Guess({"kind": "number"})
-    found = next(_guesses(_Cells(texts, decimal)))
+    cells = _Cells(texts, decimal)
+    found = next(_guesses(cells))
+    if found == Guess({"kind": "number"}) and cells.commas and decimal not in (".", ","):
+        row = cells.row_of(cells.commas)
+        return Guess(found.rule, f"{row} has a decimal comma: only with --decimal , 1.234 is 1234")
     if found.rule["kind"] == "text" and decimal != ",":
         with_comma = next(_guesses(_Cells(texts, ",")))
         if with_comma.rule["kind"] == "number":

@@ -258,10 +258,15 @@ def _refuse_absent(path: Path, names: Sequence[str], wanted: Sequence[str]) -> N
     absent = [name for name in wanted if name not in names]
     if absent:
         start = "there is no column" if len(absent) == 1 else "there are no columns"
+        place = "line 1, the header, of "
+        hint = "; if the header is in another line, remove the title or comments above it"
+        if path.suffix.lower() in EXCEL:
+            place += "the first sheet of "
+        elif path.suffix.lower() == PARQUET:
+            place = hint = ""
         raise UserError(
-            f"{start} {', '.join(map(repr, absent))} in line 1, the header, of {path}"
-            f"{did_you_mean(absent[0], names)}; if the header is in another line, remove the title "
-            "or comments above it"
+            f"{start} {', '.join(map(repr, absent))} in {place}{path}"
+            f"{did_you_mean(absent[0], names)}{hint}"
         )
 
 

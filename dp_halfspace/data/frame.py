@@ -199,9 +199,7 @@ def _from_lists(rows: Sequence[Any]) -> Frame:
 
     One row in another container must not change how the others are read.
     """
-    lists = call_silently(
-        lambda: list(map(_cells_of_row, rows)), f"X {_NO_ROWS}: give an array or a data frame"
-    )
+    lists = call_silently(lambda: list(map(_cells_of_row, rows)), f"X {_NO_ROWS}")
     width = len(lists[0])
     if any(len(row) != width for row in lists):
         raise ValueError("X must be two-dimensional: its rows differ in length")
@@ -209,7 +207,10 @@ def _from_lists(rows: Sequence[Any]) -> Frame:
     return Frame(tuple(map(str, range(width))), False, columns, len(lists), has_dtypes=False)
 
 
-_NO_ROWS = "must be two-dimensional: one of its rows is no list of cells, or could not be read"
+_NO_ROWS = (
+    "must be two-dimensional: one of its rows is no list of cells, or could not be read. Give an "
+    "array or a data frame, such as pandas.DataFrame(X) for a list of mappings"
+)
 
 
 def _cells_of_row(row: Any) -> list[Any]:

@@ -417,6 +417,11 @@ def check_two_dimensional(X: Any) -> Any:
                 "X must be two-dimensional, and a structured array has one dimension: give a data "
                 "frame, pandas.DataFrame.from_records(X)"
             )
+        if hasattr(table, "to_frame"):
+            raise ValueError(
+                "X must be two-dimensional, and a Series has one dimension: give X.to_frame() if "
+                "it is a column, and frame.iloc[[k]] instead of frame.iloc[k] if it is a row"
+            )
         raise ValueError(
             f"X must be two-dimensional, of shape (n_samples, n_features), but has {table.ndim} "
             "dimension(s). Reshape your data: X.reshape(-1, 1) if it has a single feature, "
@@ -509,8 +514,8 @@ def not_finite(names: Any, columns: list[int]) -> ValueError:
     """Return an error that names the columns with missing or infinite values."""
     where = _name_columns(names, columns) if columns else "some column"
     return ValueError(
-        f"Input X contains NaN or infinity in {where}: replace missing and infinite values "
-        f"before fitting, {_RULE}"
+        f"Input X contains NaN or infinity in {where}: replace missing and infinite values first, "
+        f"{_RULE}"
     )
 
 

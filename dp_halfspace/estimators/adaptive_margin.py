@@ -58,9 +58,10 @@ class AdaptiveMarginClassifier(DefaultStepsClassifier):
         ``"objective_perturbation"`` minimises one objective with a random linear term,
         ``"phased_prox"`` makes one pass of proximal steps (two classes), and ``"noisy_sgd"`` takes
         the published ``n^2 - 1`` steps on single records that are drawn in secret (two classes, at
-        most 3,000 records). ``"noisy_gd"`` is not available with pure DP: for ``delta=0`` the
-        exponential mechanism of `PureHalfspaceClassifier` replaces it with two classes, no known
-        margin and ``n epsilon < 1500``, and ``"objective_perturbation"`` otherwise.
+        most 3,000 records: 300 take about ten seconds, and 3,000 take a hundred times as long).
+        ``"noisy_gd"`` is not available with pure DP: for ``delta=0`` the exponential mechanism of
+        `PureHalfspaceClassifier` replaces it with two classes, no known margin and
+        ``n epsilon < 1500``, and ``"objective_perturbation"`` otherwise.
     selection : str, default="none"
         How to choose from a grid of margins: by the ``"exponential"`` mechanism on error counts, by
         ``"gaussian"`` noise on all error counts, or by ``"random_stopping"`` (best of a random

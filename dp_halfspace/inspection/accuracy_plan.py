@@ -191,7 +191,7 @@ def plan_accuracy(
     Raises
     ------
     ValueError
-        If a number is out of range.
+        If a number is out of range, or `estimator` is no classifier of this package.
 
     Notes
     -----
@@ -229,7 +229,14 @@ def plan_accuracy(
         _simulate(n_samples, n_features, prior, goal, rng, is_area=is_area)
         for _ in range(n_repeats)
     )
-    model = clone(AdaptiveMarginClassifier() if estimator is None else estimator)
+    model = AdaptiveMarginClassifier() if estimator is None else estimator
+    names = model.get_params() if isinstance(model, BaseEstimator) else ()
+    if not {"epsilon", "classes"} <= {*names}:
+        raise ValueError(
+            f"estimator must be a classifier of this package, got {type(model).__name__}: of a "
+            "search or a pipeline, give the classifier inside"
+        )
+    model = clone(model)
     seeds = None if random_state is None else rng
     scores = np.array(
         [[_score(model, table, n_samples, e, at, seeds) for e in budgets] for table in tables]

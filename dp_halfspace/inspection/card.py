@@ -15,6 +15,7 @@ import re
 from collections.abc import Sequence
 from datetime import datetime, timezone
 from html import escape
+from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
@@ -46,7 +47,7 @@ _MOST_CURVES = 24
 _LEAST_EXPLAINED = 0.3
 # Mark of a coefficient whose sign the noise may have decided.
 _UNSURE = " (?)"
-_PACKAGES = ("dp-halfspace", "numpy", "scipy", "scikit-learn", "pandas")
+_PACKAGES = ("numpy", "scipy", "scikit-learn", "pandas")
 
 
 def model_card(
@@ -408,7 +409,9 @@ def _explained_note(display: EffectsDisplay) -> str:
 
 
 def _made_by() -> str:
-    rows = [("Python", platform.python_version())]
+    # A checkout need not be installed.
+    ours = import_module("dp_halfspace").__version__
+    rows = [("Python", platform.python_version()), ("dp-halfspace", ours)]
     for name in _PACKAGES:
         try:
             rows.append((name, version(name)))

@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from dp_halfspace._arrays import FloatArray
 from dp_halfspace._sklearn_compat import column_names
-from dp_halfspace.preprocessing.scalers import CellScaler, ColumnScaler
+from dp_halfspace.preprocessing.scalers import CellScaler, ColumnScaler, ReleasedScaler
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -165,9 +165,13 @@ def linear_parts(model: Any, asked: str) -> LinearParts:
     feature_map = getattr(last, "feature_map_", None)
     other |= feature_map is not None and not getattr(feature_map, "is_linear", False)
     if other or hasattr(last, "encoding_") or not hasattr(last, "coef_"):
+        shown = getattr(model, "best_estimator_", model)
+        scaler = getattr(shown, "scaler_", None)
+        has_display = hasattr(shown, "encoding_") or isinstance(scaler, ReleasedScaler)
+        hint = ": use EffectsDisplay, which shows its effects" if has_display else ""
         raise ValueError(
-            f"this {type(last).__name__} has no linear score of the columns: use EffectsDisplay, "
-            "which shows effects of any model"
+            f"{asked} needs a linear score, and this {type(last).__name__} has no linear score of "
+            f"the columns{hint}"
         )
     coefficients = np.atleast_2d(last.coef_) / (1.0 if feature_map is None else last.data_norm_)
     if last.scaler_ is not None:

@@ -436,12 +436,12 @@ class PrivacyLedger:
                 "subtract it. Set random_state=None for a release, or ledger=None for experiments"
             )
         if ADJACENCIES.index(record.adjacency) < ADJACENCIES.index(self.adjacency):
-            unprotected = (
-                "the features" if "label" in record.adjacency else "all rows of one person"
-            )
+            unprotected, instead = "all rows of one person", "state to whom rows belong by groups"
+            if "label" in record.adjacency:
+                unprotected, instead = "the features", "use a class that protects whole records"
             raise BudgetError(
-                f"a release with adjacency {record.adjacency!r} does not protect "
-                f"{unprotected}, which this ledger protects ({self.adjacency!r})"
+                f"a release with adjacency {record.adjacency!r} does not protect {unprotected}, "
+                f"which this ledger protects ({self.adjacency!r}): {instead}"
             )
 
     def _accepts(self, balance: Balance, plan: Plan, epsilon: float) -> bool | None:

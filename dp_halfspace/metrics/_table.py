@@ -33,6 +33,8 @@ class Metric:
         The model must have one of these.
     is_binary : bool
         Whether there must be two classes.
+    has_positive : bool
+        Whether it is another number if the two classes change places.
     has_cells : bool
         Whether scores are counted in cells, whose borders are public or released first.
     by_class : callable or None
@@ -50,6 +52,7 @@ class Metric:
     outcome: Callable[..., NDArray[Any]] = tallies.predicted_classes
     methods: tuple[str, ...] = ("predict",)
     is_binary: bool = False
+    has_positive: bool = False
     has_cells: bool = False
     by_class: Callable[[intervals.Released], intervals.Released] | None = intervals.classes_by_rows
     in_group: Callable[[intervals.Released], intervals.Estimate] | None = None
@@ -62,10 +65,14 @@ _TWO_CELLS = (2, math.sqrt(2.0))
 def _of_confusions(estimate: Callable[[intervals.Released], intervals.Estimate]) -> Metric:
     """Return a metric of two classes that is a function of the confusion matrix."""
     counts = tallies.count_confusions
-    return Metric(_TWO_CELLS, counts, estimate, is_binary=True, in_group=estimate)
+    return Metric(
+        _TWO_CELLS, counts, estimate, is_binary=True, has_positive=True, in_group=estimate
+    )
 
 
-def _of_scores(estimate: Callable[[intervals.Released], intervals.Estimate]) -> Metric:
+def _of_scores(
+    estimate: Callable[[intervals.Released], intervals.Estimate], *, has_positive: bool
+) -> Metric:
     """Return a metric of two classes that is a function of the counts of scores in cells."""
     return Metric(
         _TWO_CELLS,
@@ -74,6 +81,7 @@ def _of_scores(estimate: Callable[[intervals.Released], intervals.Estimate]) -> 
         outcome=tallies.scores_of,
         methods=("predict_proba", "decision_function"),
         is_binary=True,
+        has_positive=has_positive,
         has_cells=True,
     )
 
@@ -89,7 +97,7 @@ METRICS: dict[str, Metric] = {
         by_class=intervals.classes_beside,
         in_group=intervals.accuracy_in_table,
     ),
-    "average_precision": _of_scores(intervals.average_precision),
+    "average_precision": _of_scores(intervals.average_precision, has_positive=True),
     "balanced_accuracy": Metric(
         _TWO_CELLS,
         tallies.count_right_by_class,
@@ -111,5 +119,5 @@ METRICS: dict[str, Metric] = {
     ),
     "precision": _of_confusions(intervals.precision),
     "recall": _of_confusions(intervals.recall),
-    "roc_auc": _of_scores(intervals.area_under_curve),
+    "roc_auc": _of_scores(intervals.area_under_curve, has_positive=False),
 }

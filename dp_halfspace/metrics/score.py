@@ -45,6 +45,11 @@ _PLACE = 150.0
 # If the share would exceed this, the quartiles are assumed to be -1 and 1.
 _LARGEST_PLACE_SHARE = 0.25
 
+UNINFORMATIVE = (
+    "An interval that contains every possible value is uninformative: its noise is too large. Use "
+    "more records or a larger epsilon."
+)
+
 
 @dataclass(frozen=True, eq=False)
 class PrivateScore:
@@ -108,9 +113,10 @@ class PrivateScore:
 
     def rows(self) -> list[tuple[str, str, str]]:
         """Return name, value and interval of every number, as texts for a table."""
-        names, digits = [self.metric], 3
+        of = f" of {self.classes[1]}" if METRICS[self.metric].has_positive else ""
+        names, digits = [f"{self.metric}{of}"], 3
         if self.groups is not None:
-            names = [f"{self.metric}, {name}" for name in self.groups]
+            names = [f"{names[0]}, {name}" for name in self.groups]
         elif np.ndim(self.value):
             labels, digits = self.classes, 0
             names = [f"{true}, predicted {said}" for true in labels for said in labels]
@@ -163,7 +169,7 @@ class PrivateScore:
             "confusion": confusion and _to_numbers(confusion),
         }
         found = cls(**{**data, **parts})
-        if found.classes.ndim != 1 or not found.rows():
+        if found.classes.ndim != 1 or len(found.classes) < 2 or not found.rows():
             raise ValueError("a score has a list of classes, and a number")
         return found
 
@@ -176,10 +182,7 @@ class PrivateScore:
                 f"; the majority class has {share:.3f} of the records ({low:.3f} to {high:.3f})"
             )
         if self.is_uninformative:
-            said.append(
-                "An interval that contains every possible value is uninformative: its "
-                "noise is too large. Use more records or a larger epsilon."
-            )
+            said.append(UNINFORMATIVE)
         return "\n".join(said)
 
 

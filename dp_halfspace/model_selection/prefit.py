@@ -278,6 +278,7 @@ class _Threshold:
     slack: float
     variance: float
     deviations: float
+    positive: Any
 
     @property
     def events(self) -> tuple[Event, ...]:
@@ -288,7 +289,8 @@ class _Threshold:
     @property
     def public(self) -> dict[str, Any]:
         """Public facts for the record."""
-        return {"target": self.target, "value": self.value, "thresholds": self.borders}
+        target = {"target": self.target, "positive_class": self.positive, "value": self.value}
+        return {**target, "thresholds": self.borders}
 
     @property
     def takes(self) -> float:
@@ -351,7 +353,8 @@ class PrivateThresholdClassifier(PrefitClassifier):
     target : {"recall", "precision", "false_positive_rate", "fpr"}, default="recall"
         The target: a recall of at least `value` at the highest possible threshold, a precision of
         at least `value` at the lowest possible threshold, or a false positive rate (by either name)
-        of at most `value` at the lowest possible threshold.
+        of at most `value` at the lowest possible threshold. A false positive rate of at most 0.1 is
+        a recall of at least 0.9 of the other class.
     value : float, default=0.9
         Value of the target metric, strictly between 0 and 1.
     confidence : float, default=0.95
@@ -466,10 +469,9 @@ class PrivateThresholdClassifier(PrefitClassifier):
         slack = slack_for_failure(len(borders) + 2, rate, miss)
         # That of the excess of the chosen candidate, if there is a candidate at every rank.
         variance = 2.0 / rate**2
-        value = crossing.safe_target(target, float(self.value))
-        return _Threshold(
-            target, value, borders, count, choice, slack, variance, -float(ndtri(miss))
-        )
+        value, deviations = crossing.safe_target(target, float(self.value)), -float(ndtri(miss))
+        numbers = value, borders, count, choice, slack, variance, deviations
+        return _Threshold(target, *numbers, np.unique(self.estimator.classes_).tolist()[1])
 
     def _release(self, plan: _Threshold, door: Door) -> None:
         """Count positives and negatives above every candidate, and choose one.

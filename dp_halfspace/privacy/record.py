@@ -259,7 +259,10 @@ class PrivacyRecord:
             "The same releases at other deltas (rounded up):",
         ]
         for delta in sorted({0.0, self.delta, *_SHOWN_DELTAS}, reverse=True):
-            lines.append(f"  - delta {delta:<8.3g} epsilon {rounded_text(self.epsilon_at(delta))}")
+            # A claim that was proved by its delta holds for larger ones, too.
+            least = self.epsilon if delta >= self.delta else math.inf
+            shown = rounded_text(min(least, self.epsilon_at(delta)))
+            lines.append(f"  - delta {delta:<8.3g} epsilon {shown}")
         found = ", ".join(f"{rounded_text(self.attack_tpr(fpr))} at {fpr:g}" for fpr in SHOWN_RATES)
         lines += [
             "Largest gain of an attack that knows everything except "

@@ -64,6 +64,13 @@ def test_a_table_of_scores_is_printed_and_paid(held_out, capsys):
     assert "exceeds the remaining budget" in error(capsys, *COMMAND, "--ledger", "l.db")
 
 
+def test_an_interval_that_says_nothing_is_said_to_say_nothing(held_out, capsys):
+    held_out[800:820].drop(columns="who").to_csv("new.csv", index=False)
+    for epsilon, is_said in (("0.01", True), ("900", False)):
+        assert main([*COMMAND[:-1], epsilon]) == 0
+        assert ("every possible value is uninformative" in capsys.readouterr().err) == is_said
+
+
 def test_people_are_the_unit(held_out, capsys):
     """Wherever their rows stand."""
     pandas.read_csv("people.csv").sample(frac=1.0).to_csv("people.csv", index=False)

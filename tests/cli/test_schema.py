@@ -193,3 +193,13 @@ def test_a_decimal_comma_is_hinted_at_with_the_option_that_reads_it(folder, caps
     )
     assert main(["schema", "german.csv", "--decimal", ","]) == 0
     assert json.loads(capsys.readouterr().out)["columns"]["income"] == "number"
+
+
+def test_a_decimal_comma_beside_points_that_may_separate_thousands_is_named(folder, capsys):
+    (folder / "german.csv").write_text("platelets;crp\n825;12\n1.288;0,9\n")
+    assert main(["schema", "german.csv"]) == 0
+    said = capsys.readouterr().err
+    assert "column 'crp': row 2 below the header has a decimal comma: only with --decimal ," in said
+    for sign in (".", ","):
+        assert main(["schema", "german.csv", "--decimal", sign]) == 0
+        assert "decimal comma" not in capsys.readouterr().err

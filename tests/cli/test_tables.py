@@ -442,7 +442,21 @@ def test_a_title_above_the_header_is_named_as_such(tmp_path):
     path = write(tmp_path, ["size,y", "cm,", "1,a", "2,b"])
     assert "column 'y' is empty in row 1 below the header" in refusal(path)
     path = write(tmp_path, ["other;names", "1,5;a", "2,5;b"])
-    assert refusal(path).startswith("there is no column 'y' in line 1, the header")
+    assert refusal(path).startswith("there is no column 'y' in line 1, the header, of")
+
+
+def test_a_column_that_is_missing_is_looked_for_where_a_file_has_names(tmp_path):
+    pytest.importorskip("openpyxl")
+    pytest.importorskip("pyarrow")
+    table, sheet, parquet = (
+        pandas.DataFrame({"x": [1]}),
+        tmp_path / "a.xlsx",
+        tmp_path / "a.parquet",
+    )
+    table.to_excel(sheet, index=False)
+    table.to_parquet(parquet)
+    assert "'y' in line 1, the header, of the first sheet of" in refusal(sheet)
+    assert refusal(parquet) == f"there is no column 'y' in {parquet}"
 
 
 def test_a_long_cell_needs_its_own_room_alone(tmp_path):

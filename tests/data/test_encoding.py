@@ -302,6 +302,7 @@ def test_columns_are_found_by_name_else_by_position():
         (pd.DataFrame([[1, 2]], columns=[1, "1"]), "several columns '1'"),
         (sparse.csr_array(np.eye(2)), "sparse"),
         (np.zeros(3), "Reshape your data"),
+        (pd.Series(np.zeros(3)), r"X.to_frame\(\) .* frame.iloc\[\[k\]\]"),
         ([[1], [1, 2]], "rows differ in length"),
         (np.ma.masked_array(np.eye(2)), "masked array"),
         (np.array([[1j]]), "Complex data not supported: column '0'"),

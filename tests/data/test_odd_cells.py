@@ -298,7 +298,7 @@ def test_how_one_row_is_stored_does_not_decide_how_others_are_read(row):
 
 @pytest.mark.parametrize("row", ["ab", {1: 2, 3: 4}, {1, 2}, 5, None])
 def test_what_is_no_row_of_cells_is_refused(row):
-    with pytest.raises(ValueError, match="X must be two-dimensional"):
+    with pytest.raises(ValueError, match=r"X must be two-dimensional: .* Give .* a data frame"):
         read_frame([[1.0, "a"], row])
 
 

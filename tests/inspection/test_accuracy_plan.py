@@ -11,6 +11,7 @@ from dp_halfspace import (
     AdaptiveMarginClassifier,
     OutputPerturbationClassifier,
     PrivacyLedger,
+    PrivateSearchCV,
     PureHalfspaceClassifier,
     PureNetworkClassifier,
 )
@@ -154,6 +155,8 @@ def test_a_plan_prints():
         ({"reference": "high"}, "reference must be"),
         ({"majority": 1j}, "majority must be"),
         ({"n_repeats": 1}, "n_repeats"),
+        ({"estimator": PrivateSearchCV(OutputPerturbationClassifier(), {})}, "classifier inside"),
+        ({"estimator": AdaptiveMarginClassifier}, "estimator must be a classifier"),
     ],
 )
 def test_refusals_name_the_parameter(changes, words):

@@ -20,6 +20,7 @@ from dp_halfspace import (
     PrivateKernelClassifier,
     PrivateTableClassifier,
     PrivateThresholdClassifier,
+    __version__,
 )
 from dp_halfspace.estimators._outlook import Outlook
 from dp_halfspace.inspection import (
@@ -58,6 +59,8 @@ def test_a_linear_model_and_what_its_author_states(tmp_path):
     path = tmp_path / "card.html"
     card = model_card(model, path, title="ward", ledger=ledger, **stated)
     assert path.read_text(encoding="utf-8") == card
+    # Also where the package is not installed.
+    assert f'<th scope="row">dp-halfspace</th><td>{__version__}</td>' in card
     source, text = read_page(path)
     assert "<script" not in source
     for words in (

@@ -1,5 +1,6 @@
 """Coefficients in original units are the model, or it is said that there are none."""
 
+from contextlib import nullcontext
 from dataclasses import fields
 
 import numpy as np
@@ -11,7 +12,12 @@ from sklearn.preprocessing import StandardScaler
 
 from dp_halfspace import AdaptiveMarginClassifier, PrivateKernelClassifier, PrivateTableClassifier
 from dp_halfspace.engine.scales import ColumnScales
-from dp_halfspace.inspection import ColumnEffect, NaturalCoefficients, natural_coefficients
+from dp_halfspace.inspection import (
+    ColumnEffect,
+    EffectsDisplay,
+    NaturalCoefficients,
+    natural_coefficients,
+)
 from dp_halfspace.preprocessing import PublicScaler
 from dp_halfspace.preprocessing.scalers import CellScaler
 from tests.support import every_estimator, one_of_each
@@ -114,14 +120,15 @@ def test_every_variant_has_them_or_says_why_not(estimator):
 def test_where_there_are_none_it_is_said():
     y = (X[:, 0] > 55).astype(int)
     small = AdaptiveMarginClassifier(epsilon=1.0, classes=[0, 1]).fit(X[:200], y[:200])
-    with pytest.raises(ValueError, match="use EffectsDisplay"):
-        natural_coefficients(small)
     curved = PrivateKernelClassifier(kernel="additive", classes=[0, 1]).fit(X, y)
-    with pytest.raises(ValueError, match="no linear score"):
-        natural_coefficients(curved)
+    behind = make_pipeline(PublicScaler([(0, 120), (0, 1e6), (0, 1)]), curved).fit(X, y)
     table = PrivateTableClassifier(classes=[0, 1], schema=dict.fromkeys("012", "number")).fit(X, y)
-    with pytest.raises(ValueError, match="use EffectsDisplay"):
-        natural_coefficients(table)
+    for model, has_display in ((small, False), (curved, True), (behind, False), (table, True)):
+        with pytest.raises(ValueError, match="no linear score") as refused:
+            natural_coefficients(model)
+        assert ("use EffectsDisplay" in str(refused.value)) == has_display
+        with nullcontext() if has_display else pytest.raises(ValueError, match="no axis"):
+            EffectsDisplay.from_estimator(model)
     other = make_pipeline(StandardScaler(), AdaptiveMarginClassifier(classes=[0, 1])).fit(X, y)
     for foreign in (other, LogisticRegression().fit(X[:, 2:], y)):
         with pytest.raises(ValueError, match=r"scalers of dp_halfspace\.preprocessing"):

@@ -676,6 +676,20 @@ def test_a_score_is_a_sentence_and_says_when_it_knows_nothing():
     assert loss.interval[1] == _tallies.LARGEST_LOG_LOSS
 
 
+@pytest.mark.parametrize("metric", sorted(set(METRICS) - {"confusion_matrix"}))
+def test_a_score_of_one_of_two_classes_names_it(metric):
+    """The second one in sorted order, which may be "no" rather than "yes"."""
+    plain = exact(metric)
+    other = private_score(Backwards(), X, Backwards.classes_[Y], metric=metric, epsilon=math.inf)
+    is_same = other.value == pytest.approx(plain.value)
+    names = (metric, metric) if is_same else (f"{metric} of 1", f"{metric} of b")
+    assert (plain.rows()[0][0], other.rows()[0][0]) == names
+    assert str(other).startswith(f"{names[1]}: ")
+    if metric == "recall":
+        wards = private_score(Known(), X, Y, metric=metric, by=Y, by_values=["x"])
+        assert [row[0] for row in wards.rows()] == ["recall of 1, x", "recall of 1, other"]
+
+
 def test_log_losses_are_clipped_record_by_record():
     class Odd:
         classes_ = np.arange(2)
@@ -742,6 +756,8 @@ def test_no_score_is_rebuilt_from_other_fields():
     for odd in ({**plain, "more": 1}, less):
         with pytest.raises(ValueError, match="a known metric, and the fields"):
             PrivateScore.from_dict(odd)
+    with pytest.raises(ValueError, match="a list of classes"):
+        PrivateScore.from_dict({**exact("recall").to_dict(), "classes": ["no"]})
 
 
 def test_quartiles_are_released_where_they_cost_a_quarter_at_most():

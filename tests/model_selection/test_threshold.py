@@ -102,7 +102,7 @@ def test_no_record_moves_a_release_by_more_than_is_charged_for(target):
 def utilities_of(labels, scores, target, slack):
     """What the code makes of counts, with a given slack."""
     plan = prefit._Threshold(
-        target, 0.75, np.array(GRID), None, ExponentialChoice(1.0, 1.0), slack, 0.0, 0.0
+        target, 0.75, np.array(GRID), None, ExponentialChoice(1.0, 1.0), slack, 0.0, 0.0, 1
     )
     cells = np.searchsorted(GRID, scores, side="right")
     table = np.array([np.bincount(cells[labels == k], minlength=5) for k in (0, 1)], dtype=float)
@@ -244,8 +244,15 @@ def test_the_sign_and_the_label_of_the_positive_class():
         model = PrivateThresholdClassifier(kind(), value=0.8, epsilon=math.inf).fit(X, named)
         guess = model.predict(X)
         assert model.classes_.tolist() == ["no", "yes"]
+        assert dict(model.privacy_.public)["positive_class"] == "yes"
         assert 0.8 <= np.mean(guess[named == "yes"] == "yes") < 0.92
         assert np.mean(guess == named) > 0.7
+
+
+def test_a_false_positive_rate_is_a_recall_of_the_other_class():
+    """As the page says to those whose first label is the one to be found."""
+    model = PrivateThresholdClassifier(RareChances(), target="fpr", value=0.2, epsilon=math.inf)
+    assert 0.8 <= np.mean(model.fit(X, Y).predict(X)[Y == 0] == 0) < 0.92
 
 
 @every_target

@@ -13,7 +13,14 @@ from hypothesis import strategies as st
 
 from dp_halfspace.privacy import accounting
 from dp_halfspace.privacy.accounting import epsilon
-from dp_halfspace.privacy.events import Exponential, Gaussian, ObjectivePerturbation, Pure, Repeated
+from dp_halfspace.privacy.events import (
+    Either,
+    Exponential,
+    Gaussian,
+    ObjectivePerturbation,
+    Pure,
+    Repeated,
+)
 from dp_halfspace.privacy.profiles import gdp_epsilon, gdp_mu
 from dp_halfspace.privacy.record import PrivacyRecord
 
@@ -244,6 +251,17 @@ def test_profile_in_the_summary_is_rounded_up():
     for at, value in shown.items():
         exact = several.epsilon_at(at)
         assert value == exact == math.inf or exact <= value <= exact * (1 + 2e-5)
+
+
+def test_profile_in_the_summary_does_not_exceed_the_claim():
+    """What a record computes of its claim may be larger by the tolerance of the computation."""
+    mu = accounting.calibrate(
+        lambda mu: (Pure(0.06), Either(0.94, mu)), 1.0, 1e-6, lower=0.1, upper=1.0
+    )
+    written = record(events=(Pure(0.06), Either(0.94, mu)))
+    assert written.epsilon_at(1e-6) > written.epsilon
+    lines = [line.split() for line in written.summary().splitlines() if "  - delta" in line]
+    assert {float(at): float(value) for _, _, at, _, value in lines}[1e-6] == written.epsilon
 
 
 # --- for others to recompute ----------------------------------------------------------------------
