@@ -4234,17 +4234,17 @@ MUTANTS = [
         ),
     ),
     *of(
-        "metrics/_held_out.py",
+        "metrics/score.py",
         "tests/metrics/test_groups.py",
-        ("group_codes", "hides_rows=hides_rows", "hides_rows=False", "test_refusals_cost_nothing"),
+        ("_groups_of", "hides_rows=is_hidden", "hides_rows=False", "test_refusals_cost_nothing"),
         (
-            "group_codes",
+            "_groups_of",
             'number.get(category_of(cell) or "", len(listed))',
             "number.get(cell, len(listed))",
             "test_a_cell_of_another_type_moves_no_other_record",
         ),
         (
-            "group_codes",
+            "_groups_of",
             "len(set(categories)) < len(categories)",
             "False",
             "test_refusals_cost_nothing",

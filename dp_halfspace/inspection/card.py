@@ -234,7 +234,7 @@ def _public(model: Any, groups: str | None) -> str:
 
 
 def _spent(record: PrivacyRecord, ledger: PrivacyLedger | None) -> str:
-    """State what was asked for, what all releases cost together, and the rest of the ledger."""
+    """State what the fit cost, and what the ledger says of all releases and of its rest."""
     fit = f"ε = {rounded_text(record.epsilon, 3)}, δ = {rounded_text(record.delta, 2)}"
     pure = record.delta > 0 and record.delta_at(record.epsilon) == 0.0
     rows = [("This fit", fit)]
@@ -245,22 +245,7 @@ def _spent(record: PrivacyRecord, ledger: PrivacyLedger | None) -> str:
             f"{table(*rows)}\n<p>No ledger was given for this card, which does not account for "
             "other releases.</p>"
         )
-    slack, total = rounded_text(ledger.delta, 2), f"{ledger.epsilon:g}"
-    kind = "Gaussian release" if ledger.delta > 0 else "pure DP release"
-    spent, left = rounded_text(ledger.spent(), 3), rounded_text(ledger.remaining(), 3, up=False)
-    rows += [
-        (
-            "Asked for by all releases so far, each at its own δ",
-            f"ε = {rounded_text(ledger.asked(), 3)} of {total}",
-        ),
-        (f"Spent by all releases together, at δ = {slack}", f"ε = {spent} of {total}"),
-        (f"Left for one more {kind} at δ = {slack}", f"ε = {left}"),
-        ("Total budget of the ledger", f"ε = {total}, δ = {slack}"),
-    ]
-    return (
-        f"{table(*rows)}\n<p>What releases spend together, by exact composition, is usually less "
-        "than the sum of what they ask for, and decides what the ledger accepts.</p>"
-    )
+    return f"{table(*rows)}\n<pre>{escape(ledger.summary())}</pre>"
 
 
 def table_of_scores(scores: Sequence[Any]) -> list[tuple[str, str, str]]:

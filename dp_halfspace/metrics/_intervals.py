@@ -159,18 +159,10 @@ def share_of_right(released: Released) -> Estimate:
     return _share_of_n(right.counts[..., 0], right)
 
 
-def classes_beside(released: Released) -> Released:
-    """Return the counts of classes, which follow the count of correct predictions."""
-    return replace(released, counts=released.counts[..., 1:, None])
-
-
-def classes_by_rows(released: Released) -> Released:
-    """Return counts, one row for each class."""
-    return released
-
-
 def majority_share(by_class: Released) -> Estimate:
     """Estimate the share of the records that the class with the largest noisy count has.
+
+    The counts have one row for each class.
 
     The largest of K classes has a share of at least 1/K, whatever the noisy counts are. The lower
     end holds for the shares of all K at once, because the largest noisy count may be of any.
@@ -182,6 +174,11 @@ def majority_share(by_class: Released) -> Estimate:
     whole = replace(by_class, variance=by_class.variance * columns, limit=limits)
     shares = within_range(_share_of_n(by_class.counts.sum(axis=-1), whole))
     return np.asarray(np.maximum(shares.max(axis=-1), 1.0 / k))
+
+
+def majority_beside(released: Released) -> Estimate:
+    """Estimate it from counts of classes that follow the count of correct predictions."""
+    return majority_share(replace(released, counts=released.counts[..., 1:, None]))
 
 
 def counts_of_records(released: Released) -> Estimate:
@@ -230,7 +227,8 @@ def f1(released: Released) -> Estimate:
 
 def accuracy_in_table(released: Released) -> Estimate:
     """Estimate the accuracy from a confusion matrix of unknown size."""
-    return _by_row(released.flat, np.eye(released.counts.shape[-1]).ravel())
+    own = np.eye(released.counts.shape[-1]).ravel()
+    return _ratio(released.flat, own, np.ones_like(own))
 
 
 def mean_recall_in_table(released: Released) -> Estimate:
@@ -243,17 +241,12 @@ def mean_recall(released: Released) -> Estimate:
     return _mean_of_rows(released, np.array([0.0, 1.0]))
 
 
-def _by_row(released: Released, own: FloatArray) -> Estimate:
-    """Estimate the share that the weighted counts are of all counts of every row."""
-    return _ratio(released, own, np.ones_like(own))
-
-
 def _mean_of_rows(released: Released, own: FloatArray) -> Estimate:
-    """Estimate the mean of these shares over the rows."""
-    k = released.counts.shape[-2]
-    center, *ends = _by_row(released, own)
+    """Estimate the mean over the rows of the share that the own counts are of all of a row."""
+    k, whole = released.counts.shape[-2], np.ones_like(own)
+    center, *ends = _ratio(released, own, whole)
     # An unknown row balances no error of the others, so that each of them has to be covered.
-    _, *careful = _by_row(released.at_once(k), own)
+    _, *careful = _ratio(released.at_once(k), own, whole)
     # An interval as wide as the range, before it is cut, says nothing.
     is_known = ends[1] - ends[0] < 1.0
     low, high = np.where(is_known.all(axis=-1, keepdims=True), ends, careful)

@@ -35,9 +35,9 @@ class Metric:
         Whether there must be two classes.
     has_cells : bool
         Whether scores are counted in cells, whose borders are public or released first.
-    by_class : callable or None
-        Computes the counts with one row for each class, None if there are none: the share of the
-        majority class follows from them.
+    majority : callable or None
+        Estimates the share of the majority class from the `Released` counts; None if they do not
+        count classes.
     in_group : callable or None
         Computes a value and an interval from the noisy confusion matrix of one group of records.
     largest : float
@@ -51,7 +51,7 @@ class Metric:
     methods: tuple[str, ...] = ("predict",)
     is_binary: bool = False
     has_cells: bool = False
-    by_class: Callable[[intervals.Released], intervals.Released] | None = intervals.classes_by_rows
+    majority: Callable[[intervals.Released], intervals.Estimate] | None = intervals.majority_share
     in_group: Callable[[intervals.Released], intervals.Estimate] | None = None
     largest: float = 1.0
 
@@ -86,7 +86,7 @@ METRICS: dict[str, Metric] = {
         (tallies.RIGHT + 2, math.sqrt(tallies.RIGHT**2 + 2.0)),
         tallies.count_right_beside_classes,
         intervals.share_of_right,
-        by_class=intervals.classes_beside,
+        majority=intervals.majority_beside,
         in_group=intervals.accuracy_in_table,
     ),
     "average_precision": _of_scores(intervals.average_precision),
@@ -106,7 +106,7 @@ METRICS: dict[str, Metric] = {
         intervals.mean_log_loss,
         outcome=tallies.log_losses_of,
         methods=("predict_proba",),
-        by_class=None,
+        majority=None,
         largest=tallies.LARGEST_LOG_LOSS,
     ),
     "precision": _of_confusions(intervals.precision),

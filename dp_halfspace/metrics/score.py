@@ -18,10 +18,13 @@ from dp_halfspace._budget import BUDGET, opened_ledger, warn_of_weak_budget
 from dp_halfspace._memory import NUMBER_BYTES, OutOfMemory, refuse_beyond_memory, shortages_dropped
 from dp_halfspace._params import check_values, plain, resolved_delta
 from dp_halfspace._suggestion import did_you_mean
+from dp_halfspace.data.cells import category_of, spellings
 from dp_halfspace.data.chunks import Chunks, sum_over_chunks
+from dp_halfspace.data.frame import column_of
+from dp_halfspace.data.validation import is_missing
 from dp_halfspace.metrics import _intervals as intervals
 from dp_halfspace.metrics import _tallies as tallies
-from dp_halfspace.metrics._held_out import HeldOut, Outcomes, group_codes, held_out, known_classes
+from dp_halfspace.metrics._held_out import HeldOut, Outcomes, held_out, known_classes
 from dp_halfspace.metrics._table import ALIASES, METRICS, Metric
 from dp_halfspace.privacy import accounting
 from dp_halfspace.privacy.budget import Budget
@@ -463,8 +466,9 @@ def _score(
     metric = METRICS[name]
     if groups is None:
         largest = metric.largest if math.isfinite(metric.largest) else float(released.n)
-        value, low, high = _plain(intervals.within_range(metric.estimate(released), largest))
-        majority = metric.by_class and _plain(intervals.majority_share(metric.by_class(released)))
+        found = intervals.within_range(metric.estimate(released), largest)
+        value, low, high = found.tolist() if found.ndim == 1 else found
+        majority = metric.majority and tuple(metric.majority(released).tolist())
         return PrivateScore(name, value, (low, high), record, classes, majority)
     assert metric.in_group is not None, "checked before anything was charged"
     value, low, high = intervals.within_range(metric.in_group(released))
@@ -475,16 +479,15 @@ def _score(
     return PrivateScore(name, value, (low, high), record, classes, None, groups, released.counts)
 
 
-def _plain(estimate: intervals.Estimate) -> tuple[Any, Any, Any]:
-    """Return single numbers as floats."""
-    value, low, high = estimate.tolist() if estimate.ndim == 1 else estimate
-    return value, low, high
-
-
 def _groups_of(
     by: Any, by_values: Sequence[Any] | None, data: HeldOut, metrics: Sequence[str]
 ) -> NDArray[np.intp]:
-    """Return the number of the group of each record, in the order of the labels."""
+    """Return the number of the group of each record, in the order of the labels.
+
+    Values that are not listed are in the last group. Values are compared by their canonical texts.
+    A single text in a column of a file turns all numbers of the column into texts, and this must
+    not change the groups of the other records.
+    """
     if by is None or by_values is None:
         raise ValueError(
             "by and by_values go together: the groups of the records, and the PUBLIC list of them"
@@ -495,7 +498,16 @@ def _groups_of(
         if METRICS[name].in_group is None:
             known = ", ".join(k for k, metric in METRICS.items() if metric.in_group is not None)
             raise ValueError(f"metric={name!r} cannot be released by group: choose among {known}")
-    codes = group_codes(by, by_values, len(data.codes), hides_rows=data.people is not None)
+    listed = [None if is_missing(value) else category_of(value) for value in by_values]
+    categories = tuple(value for value in listed if value is not None)
+    if not listed or len(categories) < len(listed):
+        raise ValueError("by_values must be a list of at least one value, and of none missing")
+    if len(set(categories)) < len(categories):
+        raise ValueError("by_values must not list a value twice; 1 and '1' are one value")
+    number, is_hidden = spellings(categories), data.people is not None
+    what = "the group of each record"
+    column = column_of("by", by, len(data.codes), what, hides_rows=is_hidden)
+    codes = column.read(lambda cell: number.get(category_of(cell) or "", len(listed)), np.intp)
     return codes if data.order is None else codes[data.order]
 
 
