@@ -211,9 +211,8 @@ def warn_of_calls_around(record: PrivacyRecord) -> None:
     ]
     if found:
         warn_caller(
-            "steps of this pipeline learn from the records, which the guarantee of the fit does "
-            f"not cover: {'. '.join(found)}. Wrap a step that was fitted to public data in a "
-            "FrozenEstimator"
+            "steps of this pipeline learn from the records, which the guarantee of a fit does not "
+            f"cover: {'. '.join(found)}. Wrap one that was fitted to public data in FrozenEstimator"
         )
 
 

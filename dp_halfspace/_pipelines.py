@@ -106,10 +106,7 @@ NOT_PRIVATE = {
 }
 _READS = "the records, as far as is known"
 _UNKNOWN = "not known"
-_INSTEAD = (
-    "a step or classifier of dp_halfspace, stated values, or a FrozenEstimator fitted to public "
-    "data"
-)
+_INSTEAD = "a step of dp_halfspace, stated values, or a FrozenEstimator fitted to public data"
 
 
 def check_pipeline(estimator: Any, cv: Any = None) -> tuple[PipelineFinding, ...]:

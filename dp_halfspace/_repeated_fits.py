@@ -12,8 +12,6 @@ from collections import Counter
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
-from dataclasses import dataclass, field
-from threading import Lock
 from typing import Any, NamedTuple, cast
 
 from dp_halfspace._pipelines import NOT_PRIVATE, SEVERAL, check_splits
@@ -214,18 +212,9 @@ def _unit(record: PrivacyRecord) -> str:
 # Fits one after the other -------------------------------------------------------------------------
 
 
-@dataclass(slots=True)
-class _Fits:
-    """The fits of this process to tables with the same public facts."""
-
-    n_fits: int = 0
-    delta: float = 0.0
-    events: Counter[Event] = field(default_factory=Counter)
-    is_said: bool = False
-
-
-_TABLES_SEEN: dict[Hashable, _Fits] = {}
-_COUNT_LOCK = Lock()
+# The fits of this process to tables with the same public facts, equal events and deltas together;
+# None after the warning.
+_TABLES_SEEN: dict[Hashable, Counter[tuple[tuple[Event, ...], float]] | None] = {}
 
 
 def _count(record: PrivacyRecord, X: Any, *, is_silent: bool) -> None:
@@ -233,13 +222,14 @@ def _count(record: PrivacyRecord, X: Any, *, is_silent: bool) -> None:
     public = dict(record.public)
     n_units = public["n_samples"]
     key = (record.adjacency, n_units, _columns_of(X), tuple(map(repr, public.get("classes", ()))))
-    with _COUNT_LOCK:
-        before = _TABLES_SEEN.get(key, _Fits())
-    n_fits, delta = before.n_fits + 1, max(before.delta, record.delta)
-    events = before.events + Counter(record.events)
-    must_warn = n_fits > 1 and not before.is_said and not is_silent
+    before = _TABLES_SEEN.get(key, Counter())
+    if before is None:
+        return
+    fits = before + Counter([(record.events, record.delta)])
+    must_warn = bool(before) and not is_silent
     if must_warn:
-        unit = _unit(record)
+        unit, n_fits, delta = _unit(record), fits.total(), max(delta for _, delta in fits)
+        events = Counter(event for (each, _), k in fits.items() for event in each * k)
         same = "columns and classes" if public.get("classes") else "columns"
         text = (
             f"this is fit {n_fits} of this process to {n_units} {unit}s with the same {same}: if "
@@ -251,10 +241,7 @@ def _count(record: PrivacyRecord, X: Any, *, is_silent: bool) -> None:
         warn_caller(
             ". ".join([text, _SHARE_A_LEDGER, _IGNORE]), RepeatedFitWarning, beyond=_LIBRARIES
         )
-    is_said = before.is_said or must_warn
-    with _COUNT_LOCK:
-        # What is not needed for a later warning is not kept.
-        _TABLES_SEEN[key] = _Fits(n_fits, delta, Counter() if is_said else events, is_said)
+    _TABLES_SEEN[key] = None if must_warn else fits
 
 
 def _columns_of(X: Any) -> Hashable:

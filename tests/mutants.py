@@ -4034,12 +4034,12 @@ MUTANTS = [
         ),
     ),
     *of(
-        "ledger/ledger.py",
+        "ledger/store.py",
         "tests/ledger/test_ledger_file.py",
         (
-            "PrivacyLedger.__setstate__",
-            "found.first_digest == account",
-            "True",
+            "find_store",
+            'account not in ("", store.first_digest)',
+            "False",
             "test_a_handle_does_not_charge_a_ledger_that_took_the_name_of_its_own",
         ),
     ),
@@ -4984,8 +4984,8 @@ MUTANTS = [
         ),
         (
             "PrivateThresholdClassifier._release",
-            "np.floor(each.positive[-1:])",
-            "2.0 * each.positive[-1:]",
+            "np.floor(each[1, -1:])",
+            "2.0 * each[1, -1:]",
             "test_no_record_moves_a_release_by_more_than_is_charged_for",
         ),
         (
@@ -5018,8 +5018,8 @@ MUTANTS = [
         "tests/model_selection/test_functions_of_releases.py",
         (
             "_Threshold.utilities",
-            "self.slack_for(count, above.n)",
-            "self.slack_for(None if count is None else float(above.positive[-1]), above.n)",
+            "self.slack_for(count)",
+            "self.slack_for(None if count is None else float(positive[-1]))",
             "test_a_target_is_raised_by_the_released_count",
         ),
         (

@@ -40,8 +40,7 @@ def check_files(options: Any) -> None:
     for option, path in written:
         if belongs_to_ledger(path):
             raise UserError(
-                f"{option}: {path} is a file of a privacy ledger, which is never overwritten; "
-                "choose another file"
+                f"{option}: {path} is a file of a privacy ledger, which is never overwritten"
             )
         _check_target(path, option)
 

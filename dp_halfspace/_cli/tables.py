@@ -50,8 +50,7 @@ def readable(path: Path) -> Iterator[None]:
     except UnicodeError as error:
         raise UserError(
             f"cannot read {path}: it is not text in this encoding; use --encoding cp1252, utf-16 "
-            "or the actual encoding, and save a table of another program as CSV, Parquet or Excel "
-            "first"
+            "or another one, and save a table of another program as CSV, Parquet or Excel"
         ) from error
     except LookupError as error:
         raise UserError("--encoding: there is no such encoding; try cp1252") from error
@@ -151,14 +150,12 @@ def _fields(
     if not row:
         raise UserError(
             f"{path} is not a table: line {number} has an unclosed quote, or one that closes in "
-            "the middle of a field. A cell must not contain a line break: save such a table as "
-            "Parquet"
+            "the middle of a field. Save a table with line breaks in cells as Parquet"
         )
     if len(row) != (width or len(row)):
         raise UserError(
             f"{path} is not a table: line {number} has {len(row)} fields, and the header {width}. "
-            "Remove lines that are no rows, such as a title, comments or units; the header must be "
-            "the first line"
+            "Remove lines that are no rows, such as a title or units; the header is the first line"
         )
     return row
 
@@ -260,8 +257,7 @@ def _refuse_absent(path: Path, names: Sequence[str], wanted: Sequence[str]) -> N
         start = "there is no column" if len(absent) == 1 else "there are no columns"
         raise UserError(
             f"{start} {', '.join(map(repr, absent))} in line 1, the header, of {path}"
-            f"{did_you_mean(absent[0], names)}; if the header is in another line, remove the title "
-            "or comments above it"
+            f"{did_you_mean(absent[0], names)}; remove a title or comments above it"
         )
 
 
@@ -355,7 +351,8 @@ def read_training_table(options: Any) -> TrainingTable:
     target, groups, roles = options.target, options.groups, roles_of(options)
     if set(options.drop) & set(roles):
         raise UserError("--drop names the column of --target or --groups")
-    rules, labels = _schema_of(options.schema)
+    with readable(options.schema), refusals_as_sentences("--schema: "):
+        rules, labels = read_schema(options.schema)
     rules = {name: rule for name, rule in rules.items() if name not in roles}
     # A format, or another decimal sign, uses more of a string than its canonical value.
     verbatim = [*roles, *(name for name, rule in rules.items() if isinstance(rule, Mapping))]
@@ -379,15 +376,6 @@ def read_training_table(options: Any) -> TrainingTable:
     return TrainingTable(rows, y.astype(str), rules, classes, ids, tuple(notes))
 
 
-def _schema_of(path: Path | None) -> tuple[dict[str, Any], Any]:
-    """Return the rules of columns and a label set or None."""
-    try:
-        return read_schema(path)
-    except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or error
-        raise UserError(f"--schema: cannot use {path}: {reason}") from error
-
-
 def _note_on_labels(path: Path, target: str, y: NDArray[Any]) -> str:
     """Say that the labels that were found count as public, or refuse those of no classes."""
     seen = np.unique(y)
@@ -395,7 +383,6 @@ def _note_on_labels(path: Path, target: str, y: NDArray[Any]) -> str:
         raise UserError(
             f"column {target!r} of {path} has fewer than 2 or more than {MOST_SHOWN_CLASSES} "
             f"different labels, or one of more than {_LONGEST_LABEL} characters; choose a column "
-            "of classes, or state the label set by --classes, which may contain labels that do "
-            "not occur"
+            "of classes, or state the label set by --classes, with labels that do not occur, too"
         )
     return f"No --classes: the {len(seen)} labels found in column {target!r} are declared public."

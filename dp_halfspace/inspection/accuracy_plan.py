@@ -282,8 +282,7 @@ def _checked_prior(
             )
     elif not share <= reference <= 1.0 or reference <= 1.0 / k:
         raise ValueError(
-            "reference must be above 1/n_classes, at least the majority, and at most 1, got "
-            f"{reference!r}"
+            f"reference must be above 1/n_classes, and from majority to 1, got {reference!r}"
         )
     elif majority is not None and reference - share < least:
         raise ValueError(

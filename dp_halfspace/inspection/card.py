@@ -241,10 +241,7 @@ def _spent(record: PrivacyRecord, ledger: PrivacyLedger | None) -> str:
     if pure:
         rows.append(("Of that δ", "nothing is spent: the guarantee of this fit is pure ε-DP"))
     if ledger is None:
-        return (
-            f"{table(*rows)}\n<p>No ledger was given for this card, which does not account for "
-            "other releases.</p>"
-        )
+        return f"{table(*rows)}\n<p>No ledger was given: other releases are not accounted for.</p>"
     return f"{table(*rows)}\n<pre>{escape(ledger.summary())}</pre>"
 
 
@@ -416,8 +413,7 @@ def private_part(estimator: Any) -> tuple[Any, list[str]]:
         return inner, uncovered
     check_is_fitted(estimator)
     raise ValueError(
-        f"{type(estimator).__name__} has no privacy record: give an estimator of this package, or "
-        "a pipeline around one"
+        f"{type(estimator).__name__} has no privacy record: give an estimator of this package"
     )
 
 

@@ -367,9 +367,8 @@ class PrivacyLedger:
         """
         if not (hasattr(release, "_plans") or callable(release)):
             raise ValueError(
-                f"release must be an estimator of this package, or a function of epsilon, and "
-                f"{type(release).__name__} is none: of a pipeline, give the last step, and the "
-                "rows as they reach it"
+                "release must be an estimator of this package, or a function of epsilon; of a "
+                f"pipeline, the last step and the rows that reach it: got {type(release).__name__}"
             )
         plan: Plan = release._plans(*data, **options) if hasattr(release, "_plans") else release
         return largest_epsilon(partial(self._accepts, self._current(), plan), self.epsilon)
@@ -410,17 +409,11 @@ class PrivacyLedger:
     def __setstate__(self, state: dict[str, Any]) -> None:
         """Find the account again; a model whose ledger is lost still predicts."""
         handle, account = state["handle"], state["account"]
-        store: Store = LostStore(handle, account)
+        store: Store
         try:
-            found = find_store(handle)
+            store = find_store(handle, account)
         except (OSError, ValueError) as error:
             store = LostStore(handle, account, str(error))
-        else:
-            if found.first_digest == account:
-                store = found
-            elif not isinstance(found, LostStore):
-                reason = f"the file of the ledger {handle} was replaced by another ledger"
-                store = LostStore(handle, account, reason)
         self._bind(store, known_facts(state["about"]))
 
     def _check_kind(self, record: PrivacyRecord) -> None:
@@ -507,10 +500,9 @@ def open_ledger(ledger: Any) -> Any:
     # Entries that have been read need not be read again; another file of the same name is another
     # ledger.
     key = store.handle, store.first_digest
-    known = _OPEN_LEDGERS.get(key)
-    if known is None or isinstance(known._store, LostStore):
-        known = _OPEN_LEDGERS[key] = _new_handle(store)
-    return known
+    if key not in _OPEN_LEDGERS:
+        _OPEN_LEDGERS[key] = _new_handle(store)
+    return _OPEN_LEDGERS[key]
 
 
 _OPEN_LEDGERS: dict[tuple[str, str], PrivacyLedger] = {}

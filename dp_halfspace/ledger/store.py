@@ -143,8 +143,8 @@ class LostStore:
     """A store that is not available and refuses all calls; it knows whose account is lost."""
 
     handle: str
-    first_digest: str = ""
-    reason: str = _LOST
+    first_digest: str
+    reason: str
 
     @property
     def terms(self) -> dict[str, Any]:
@@ -361,9 +361,8 @@ def _refuse_second_name(path: Path) -> None:
             return  # SQLite states what is wrong
         time.sleep(0.01)
     raise BudgetError(
-        f"the file of the ledger {path} has a second name (a hard link), under which a release "
-        "could be charged and lost, so nothing is released: remove the other name, or make it a "
-        "symbolic link"
+        f"the file of the ledger {path} has a second name (a hard link), under which a charge "
+        "could be lost, so nothing is released: remove it, or make it a symbolic link"
     )
 
 
@@ -412,11 +411,17 @@ Store: TypeAlias = MemoryStore | FileStore | LostStore
 _IN_MEMORY: dict[str, MemoryStore] = {}
 
 
-def find_store(handle: str) -> Store:
-    """Find a store by its handle; one in the memory of another process refuses to be used."""
-    if handle.startswith("memory:"):
-        return _IN_MEMORY.get(handle) or LostStore(handle)
-    return FileStore.open(Path(handle).absolute())
+def find_store(handle: str, account: str = "") -> Store:
+    """Find a store by its handle; one in the memory of another process is refused.
+
+    So is another ledger than the one with the first digest `account`.
+    """
+    if handle.startswith("memory:") and handle not in _IN_MEMORY:
+        raise BudgetError(_LOST)
+    store: Store = _IN_MEMORY.get(handle) or FileStore.open(Path(handle).absolute())
+    if account not in ("", store.first_digest):
+        raise ValueError(f"the file of the ledger {handle} was replaced by another ledger")
+    return store
 
 
 def open_store(path: str | os.PathLike[str] | None, terms: dict[str, Any]) -> Store:

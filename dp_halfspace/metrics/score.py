@@ -377,9 +377,8 @@ def private_score(
         scores = [_score(name, releases[name], record, data.classes, names) for name in metrics]
         return scores[0] if isinstance(metric, str) else scores
     raise OutOfMemory(
-        "there is not enough memory for this score: give fewer records, or records in chunks, as "
-        "dask arrays or by dp_halfspace.datasets.in_chunks. What a ledger was charged remains "
-        "charged"
+        "there is not enough memory for this score: give fewer records, or chunks, of dask or by "
+        "dp_halfspace.datasets.in_chunks. What a ledger was charged remains charged"
     )
 
 
@@ -558,10 +557,9 @@ def _check_held_out(
         if not any(hasattr(model, method) for method in metric.methods):
             raise ValueError(f"metric={name!r} needs a model with {' or '.join(metric.methods)}")
         if metric.is_binary and n_classes != 2:
-            others = [known for known, metric in METRICS.items() if not metric.is_binary]
+            known = ", ".join(other for other in METRICS if not METRICS[other].is_binary)
             raise ValueError(
-                f"metric={name!r} needs a model of two classes; for more there are "
-                f"{', '.join(others)}"
+                f"metric={name!r} needs a model of two classes; for more there are {known}"
             )
     return held_out(model, X, y, groups)
 

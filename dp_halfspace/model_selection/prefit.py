@@ -257,19 +257,11 @@ _PLACES = tallies.signed_sizes(-12, 24, 16)
 _COUNT_SHARE = 0.05
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _CountsAbove:
-    """Numbers of negative and positive records with scores above every candidate, of `n` in all."""
-
-    negative: NDArray[np.float64]
-    positive: NDArray[np.float64]
-    n: int
-
-
 @dataclass(frozen=True, slots=True)
 class _Threshold:
-    """Public numbers: the candidates, preferred ones first, the noise, and slacks."""
+    """Public numbers: of records, the candidates, preferred ones first, the noise, and slacks."""
 
+    n: int
     target: str
     value: float
     borders: NDArray[np.float64]
@@ -300,30 +292,30 @@ class _Threshold:
         most, _ = crossing.most_and_variance(self.target, self.value)
         return self.slack / max(most, 1.0 / crossing.COUNT_GRID)
 
-    def counts_above(self, given: Outcomes) -> _CountsAbove:
-        """Count the records from the highest score down: first no record, last all records."""
+    def counts_above(self, given: Outcomes) -> NDArray[np.float64]:
+        """Count negative and positive records above every candidate, from the highest one down."""
         data = given.data
         cells = tallies.Cells(2, self.borders, data.people, largest=crossing.COUNT_GRID)
         table = sum_over_chunks(tallies.count_scores, given.values, data.codes, cells)
-        above = np.column_stack([np.zeros(2), np.cumsum(table[:, ::-1], axis=1)])
-        return _CountsAbove(above[0], above[1], data.n)
+        return np.column_stack([np.zeros(2), np.cumsum(table[:, ::-1], axis=1)])
 
-    def utilities(self, count: float | None, above: _CountsAbove) -> NDArray[np.float64]:
+    def utilities(self, count: float | None, above: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the utility of every candidate, given the released number of positives."""
-        excess = crossing.excess_of(self.target, self.value, above.positive, above.negative)
-        excess -= self.slack_for(count, above.n)
+        negative, positive = above
+        excess = crossing.excess_of(self.target, self.value, positive, negative)
+        excess -= self.slack_for(count)
         # The last candidate meets every target: no record, or every record, is positive.
-        excess[-1] = above.n
+        excess[-1] = self.n
         return crossing.crossing_utilities(excess)
 
-    def slack_for(self, count: float | None, n: int) -> float:
+    def slack_for(self, count: float | None) -> float:
         """Return the slack by which the target is raised, from public numbers and the noisy count.
 
         It covers the noise of the choice for any held-out records, and the sampling error of fresh
         records together with the standard deviation of the choice.
         """
         # There are at most n negatives.
-        counted = float(n)
+        counted = float(self.n)
         if self.count is not None:
             counted = min(max((count or 0.0) + noise_deviation(self.count), 1.0), counted)
         spread = crossing.most_and_variance(self.target, self.value)[1] * counted
@@ -466,7 +458,7 @@ class PrivateThresholdClassifier(PrefitClassifier):
         variance = 2.0 / rate**2
         value = crossing.safe_target(target, float(self.value))
         return _Threshold(
-            target, value, borders, count, choice, slack, variance, -float(ndtri(miss))
+            data.n, target, value, borders, count, choice, slack, variance, -float(ndtri(miss))
         )
 
     def _release(self, plan: _Threshold, door: Door) -> None:
@@ -485,7 +477,7 @@ class PrivateThresholdClassifier(PrefitClassifier):
         above = door.map(plan.counts_above)
         count = None
         if plan.count is not None:
-            count = float(above.release(lambda each: np.floor(each.positive[-1:]), plan.count)[0])
+            count = float(above.release(lambda each: np.floor(each[1, -1:]), plan.count)[0])
         place = above.choose(partial(plan.utilities, count), plan.choice)
         self.threshold_ = float(crossing.candidates(plan.target, plan.borders)[place])
         self.n_positive_ = count

@@ -16,7 +16,6 @@ from sklearn.base import clone
 from sklearn.model_selection import ParameterGrid
 
 from dp_halfspace._budget import BUDGET, warn_of_calls_around, warn_of_weak_budget
-from dp_halfspace._memory import NUMBER_BYTES, refuse_beyond_memory
 from dp_halfspace._params import MOST_TRAINED, fit_context, require, resolved_delta
 from dp_halfspace._pipelines import library_of
 from dp_halfspace._silence import IGNORED_WARNINGS, drop_output
@@ -307,7 +306,6 @@ class PrivateSearchCV(WrappingClassifier):
     def _training_data(self, X: Any, y: ArrayLike) -> _Data:
         """Validate the data; return what a plan follows from."""
         grid = self._grid()
-        self._check_size(X, len(grid))
         with IGNORED_WARNINGS:
             first = self._candidate({}).plan(X, y)
             facts = dict(first.public)
@@ -358,18 +356,6 @@ class PrivateSearchCV(WrappingClassifier):
     def _record_with(self, data: _Data, epsilon: float) -> PrivacyRecord:
         """Return the record of a search with another epsilon."""
         return self._plan_with(data, epsilon)[1]
-
-    def _check_size(self, X: Any, n_candidates: int) -> None:
-        """Refuse models that would not fit into memory together."""
-        if self.selection == "random_stopping" or getattr(X, "ndim", 0) != 2:
-            return
-        classes = self.estimator.classes
-        n_outputs = 1 if classes is None or len(classes) == 2 else len(classes)
-        refuse_beyond_memory(
-            NUMBER_BYTES * n_candidates * n_outputs * X.shape[1],
-            f"a search that keeps {n_candidates} models until one is chosen",
-            "use fewer candidates, or selection='random_stopping'",
-        )
 
     def _grid(self) -> list[_Params]:
         """List the candidates; public."""

@@ -66,8 +66,7 @@ def _refuse_sparse(X: Any) -> None:
     if sparse.issparse(X):
         raise ValueError(
             "X is a sparse matrix, or a data frame of sparse columns, and column scales would make "
-            "it dense: scalers need dense columns. Pass unscaled sparse rows to an estimator "
-            "with a public data_norm"
+            "it dense. Pass unscaled sparse rows to an estimator with a public data_norm"
         )
 
 
@@ -267,8 +266,7 @@ class PublicScaler(ColumnScaler):
         is_finite = ends.shape == (n_features, 2) and bool(np.isfinite(ends).all())
         if not is_finite or not (ends[:, 0] < ends[:, 1]).all():
             raise ValueError(
-                f"ranges must be {n_features} pairs of finite numbers (low, high) with low < high, "
-                "one for each column"
+                f"ranges must be a finite pair low < high for each of the {n_features} columns"
             )
         low, high = ends.T
         # Halve first, so that the sum of two large ends does not overflow.

@@ -173,7 +173,7 @@ def test_the_card_of_an_unstated_table_and_without_matplotlib(patients, monkeypa
     ):
         assert words in text, words
     assert "matplotlib was not installed" in text
-    assert "No ledger was given for this card" in text
+    assert "No ledger was given: other releases" in text
 
 
 def test_a_ledger_refuses_before_anything_is_made(patients, tmp_path, capsys):

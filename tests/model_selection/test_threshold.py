@@ -102,7 +102,15 @@ def test_no_record_moves_a_release_by_more_than_is_charged_for(target):
 def utilities_of(labels, scores, target, slack):
     """What the code makes of counts, with a given slack."""
     plan = prefit._Threshold(
-        target, 0.75, np.array(GRID), None, ExponentialChoice(1.0, 1.0), slack, 0.0, 0.0
+        len(labels),
+        target,
+        0.75,
+        np.array(GRID),
+        None,
+        ExponentialChoice(1.0, 1.0),
+        slack,
+        0.0,
+        0.0,
     )
     cells = np.searchsorted(GRID, scores, side="right")
     table = np.array([np.bincount(cells[labels == k], minlength=5) for k in (0, 1)], dtype=float)
@@ -211,7 +219,7 @@ def test_a_target_is_raised_by_the_deviations_of_the_proof(target, counted):
         "precision": (1.0 - tau) * positives,
     }[target]
     usual = 1.6448536 * math.sqrt(spread + 2.0 / (plan.choice.epsilon / 2.0) ** 2)
-    raised = plan.slack_for(None if target == "fpr" else counted, n)
+    raised = plan.slack_for(None if target == "fpr" else counted)
     assert raised == pytest.approx(max(plan.slack, usual), abs=2.0 / crossing.COUNT_GRID)
 
 
