@@ -151,14 +151,12 @@ def check_values(constraints: dict[str, list[Any]], values: dict[str, Any], owne
     for name, given in values.items():
         value = params[name] = plain(given)
         takes_flags = "boolean" in constraints[name] or "verbose" in constraints[name]
-        if isinstance(value, bool) and not takes_flags:
+        is_flag = isinstance(value, bool) and not takes_flags
+        is_other = isinstance(value, Real) and not isinstance(value, Integral | float | np.generic)
+        if is_flag or is_other:
+            must = "not be a boolean" if is_flag else "be a float, not another type of number"
             raise ValueError(
-                f"The {name!r} parameter of {owner} must not be a boolean. Got {value!r} instead."
-            )
-        if isinstance(value, Real) and not isinstance(value, Integral | float | np.generic):
-            raise ValueError(
-                f"The {name!r} parameter of {owner} must be a float, not another type of number. "
-                f"Got {value!r} instead."
+                f"The {name!r} parameter of {owner} must {must}. Got {value!r} instead."
             )
     validate_parameter_constraints(constraints, params, caller_name=owner)
 

@@ -238,9 +238,7 @@ def _count(record: PrivacyRecord, X: Any, *, is_silent: bool) -> None:
             "without another warning, and a worker process counts its own fits only"
         )
         # A filter that makes an error of it prevents this fit, which is then not counted.
-        warn_caller(
-            ". ".join([text, _SHARE_A_LEDGER, _IGNORE]), RepeatedFitWarning, beyond=_LIBRARIES
-        )
+        warn_caller(f"{text}. {_SHARE_A_LEDGER}. {_IGNORE}", RepeatedFitWarning, beyond=_LIBRARIES)
     _TABLES_SEEN[key] = None if must_warn else fits
 
 

@@ -4070,14 +4070,14 @@ MUTANTS = [
         ),
         (
             "FileStore.open",
-            "with _connected, closing",
-            "with closing",
+            "with _connected, _connect",
+            "with _connect",
             "test_no_process_forks_while_a_file_is_open",
         ),
         (
             "FileStore.create",
-            "with _connected, closing",
-            "with closing",
+            "with _connected, _connect",
+            "with _connect",
             "test_no_process_forks_while_a_file_is_open",
         ),
         (
@@ -7775,8 +7775,8 @@ MUTANTS = [
         "tests/metrics/test_people.py",
         (
             "_distances",
-            "values, data.people",
-            "values, None",
+            "data.values, data.people",
+            "data.values, None",
             "test_a_person_moves_the_ranks_of_scores_like_a_record",
         ),
     ),

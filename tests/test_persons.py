@@ -723,7 +723,7 @@ def test_ledger_takes_what_protects_as_much_as_it_does(adjacency):
     if adjacency != "replace-one-person":
         ledger.charge(model.plan(X, y))
         return
-    with pytest.raises(BudgetError, match="does not protect all rows of one person"):
+    with pytest.raises(BudgetError, match="does not protect all rows of a person"):
         ledger.charge(model.plan(X, y))
     assert len(ledger.entries()) == 1
 

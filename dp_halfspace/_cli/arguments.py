@@ -295,8 +295,7 @@ _COMMANDS: dict[str, tuple[Callable[[_Add], None], str]] = {
     "card": (
         _add_card,
         "Write the card of a saved model, for people who decide about its use.\n"
-        "It shows the guarantee, the expected quality, public facts, the budget and the effects\n"
-        "of the columns. No row is read.",
+        "It shows the guarantee, expected quality, public facts, budget and effects of columns.",
     ),
     "schema": (
         _add_schema,

@@ -225,15 +225,13 @@ def evaluate(options: Any, out: TextIO, err: TextIO) -> None:
             "column of persons by --groups if persons have several rows.",
         )
     table, rows = _rows_for(model, options, tables.roles_of(options))
-    labels = tables.labels_of(table, options.target, model.classes_.tolist())
+    y = tables.labels_of(table, options.target, model.classes_.tolist())
     groups = None if options.groups is None else tables.labels_of(table, options.groups)
     ledger = _open_ledger(options)
     with _charges_named(ledger, options.ledger, "the scores were not shown in full"):
         with _reading(err):
             budget = {"epsilon": options.epsilon, "delta": options.delta, "ledger": ledger}
-            scores = private_score(
-                model, rows, labels, metric=options.metric, groups=groups, **budget
-            )
+            scores = private_score(model, rows, y, metric=options.metric, groups=groups, **budget)
         cost = _describe_guarantee(scores[0].privacy_, options.groups) + _describe_ledger(ledger)
         write_out(out, "\n".join(align_columns(table_of_scores(scores))) + f"\n{cost}")
     if options.save is not None:
@@ -352,12 +350,9 @@ def _charges_named(
     n_before = 0 if ledger is None else len(ledger.entries())
 
     def remains() -> str:
-        charged = [] if ledger is None else ledger.entries()[n_before:]
-        sizes = " and ".join(
-            f"epsilon {rounded_text(entry.record.epsilon)}, "
-            f"delta {rounded_text(entry.record.delta)}"
-            for entry in charged
-        )
+        entries = [] if ledger is None else ledger.entries()[n_before:]
+        charged = [[each.record.epsilon, each.record.delta] for each in entries]
+        sizes = " and ".join("epsilon {}, delta {}".format(*map(rounded_text, c)) for c in charged)
         return f"; {sizes} remain charged to the ledger {path}, and {lost}" if sizes else ""
 
     return _failures_end_with(remains)

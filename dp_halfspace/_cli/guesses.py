@@ -74,8 +74,6 @@ class _Cells:
             if value is not None and k
         ]
         self.decimal = decimal
-        texts = (value for _, value, _ in self.there if isinstance(value, str))
-        self._notated = {text for text in texts if self._reads(text, "")}
         self.enough = NEARLY_ALL * self.count(lambda _: True)
 
     def count(self, holds: Callable[[Any], bool]) -> int:
@@ -89,12 +87,7 @@ class _Cells:
 
     def is_notated(self, value: Any, unit: str = "") -> bool:
         """Return whether a string is a number in another notation, with a unit, or a limit."""
-        if not isinstance(value, str) or not unit:
-            return value in self._notated
-        return self._reads(value, unit)
-
-    def _reads(self, text: str, unit: str) -> bool:
-        return not math.isnan(notated_number(text, self.decimal, unit))
+        return isinstance(value, str) and not math.isnan(notated_number(value, self.decimal, unit))
 
 
 def guess_column(texts: Any, decimal: str | None) -> Guess:

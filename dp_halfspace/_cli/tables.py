@@ -55,9 +55,7 @@ def readable(path: Path) -> Iterator[None]:
     except LookupError as error:
         raise UserError("--encoding: there is no such encoding; try cp1252") from error
     except (OSError, ValueError) as error:
-        reason = (
-            getattr(error, "strerror", None) or "it is damaged, or its name has the wrong ending"
-        )
+        reason = getattr(error, "strerror", None) or "it is damaged, or its ending is wrong"
         raise UserError(f"cannot read {path}: {reason}") from error
 
 
@@ -155,7 +153,7 @@ def _fields(
     if len(row) != (width or len(row)):
         raise UserError(
             f"{path} is not a table: line {number} has {len(row)} fields, and the header {width}. "
-            "Remove lines that are no rows, such as a title or units; the header is the first line"
+            "Remove what is no row, such as a title, comments or units; the header is line 1"
         )
     return row
 

@@ -225,23 +225,17 @@ def plan_accuracy(
     prior = _checked_prior(n_features, n_classes, reference, majority, reference_area)
     goal = reference if reference_area is None else reference_area
     is_area = reference_area is not None
-    tables = (
-        _simulate(n_samples, n_features, prior, goal, rng, is_area=is_area)
-        for _ in range(n_repeats)
-    )
     model = clone(AdaptiveMarginClassifier() if estimator is None else estimator)
     seeds = None if random_state is None else rng
-    scores = np.array(
-        [[_score(model, table, n_samples, e, at, seeds) for e in budgets] for table in tables]
-    )
-    (accuracy, area), (spread, area_spread) = (
-        np.moveaxis(found, -1, 0).tolist()
-        for found in (scores.mean(axis=0), np.hypot(scores.std(axis=0, ddof=1), _PLAN_ERROR))
-    )
+    scores = np.zeros((n_repeats, len(budgets), 2))
+    for k in range(n_repeats):
+        table = _simulate(n_samples, n_features, prior, goal, rng, is_area=is_area)
+        scores[k] = [_score(model, table, n_samples, e, at, seeds) for e in budgets]
+    accuracy, area = map(tuple, scores.mean(axis=0).T.tolist())
+    spread, area_spread = map(tuple, np.hypot(scores.std(axis=0, ddof=1), _PLAN_ERROR).T.tolist())
     stated, sizes = None if is_area else float(reference), (n_samples, int(n_features), len(prior))
-    about_accuracy = tuple(accuracy), tuple(spread), at, stated
-    about_area = tuple(area), tuple(area_spread), reference_area
-    return AccuracyPlan(tuple(budgets), *about_accuracy, *sizes, *about_area)
+    about_area = area, area_spread, reference_area
+    return AccuracyPlan(tuple(budgets), accuracy, spread, at, stated, *sizes, *about_area)
 
 
 # Rows and labels for training, and for scoring.
@@ -277,12 +271,10 @@ def _checked_prior(
         raise ValueError(f"majority must be in [1/n_classes, 1), got {majority!r}")
     if reference_area is not None:
         if k != 2 or not 0.5 < reference_area < 1.0:
-            raise ValueError(
-                f"reference_area is a number in (1/2, 1) of two classes, got {reference_area!r}"
-            )
+            raise ValueError(f"reference_area is in (1/2, 1), of two classes: {reference_area!r}")
     elif not share <= reference <= 1.0 or reference <= 1.0 / k:
         raise ValueError(
-            f"reference must be above 1/n_classes, and from majority to 1, got {reference!r}"
+            f"reference must be above 1/n_classes, at least majority, at most 1, got {reference!r}"
         )
     elif majority is not None and reference - share < least:
         raise ValueError(

@@ -264,9 +264,7 @@ def _measured(model: Any, scores: Sequence[Any]) -> str:
                 f"has {np.unique(model.classes_).tolist()}: give scores of this model"
             )
     if not scores:
-        return (
-            "<p>No score was given for this card, so it does not state how good the model is.</p>"
-        )
+        return "<p>No score was given, so this card does not state how good the model is.</p>"
     costs = dict.fromkeys(_cost_of_scores(score.privacy_) for score in scores)
     return (
         f"{table(*table_of_scores(scores))}\n<p>The intervals cover the sampling of the held-out "
@@ -407,14 +405,11 @@ def private_part(estimator: Any) -> tuple[Any, list[str]]:
         steps = [type(step).__name__ for _, step in estimator.steps[:-1] if hasattr(step, "fit")]
         if steps:
             uncovered.append(
-                f"Not covered: {', '.join(steps)}. Anything that these steps learnt "
-                "from private rows is not protected."
+                f"Not covered: {', '.join(steps)}. What they learnt from private rows is exposed."
             )
         return inner, uncovered
     check_is_fitted(estimator)
-    raise ValueError(
-        f"{type(estimator).__name__} has no privacy record: give an estimator of this package"
-    )
+    raise ValueError(f"{type(estimator).__name__} has no privacy record: give one of this package")
 
 
 def _around_a_part(estimator: Any) -> list[str]:

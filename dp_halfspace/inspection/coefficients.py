@@ -124,10 +124,9 @@ def natural_coefficients(model: Any) -> NaturalCoefficients:
         errors = None if errors is None else errors / scales.scale
         intercepts = intercepts - coefficients @ scales.center
         widths = scales.scale if widths is None else widths * scales.scale
-    classes = parts.model.classes_[1:] if len(coefficients) == 1 else parts.model.classes_
-    return NaturalCoefficients(
-        parts.names, coefficients, intercepts, widths, tuple(classes.tolist()), errors
-    )
+    labels = parts.model.classes_.tolist()
+    classes = tuple(labels[1:] if len(coefficients) == 1 else labels)
+    return NaturalCoefficients(parts.names, coefficients, intercepts, widths, classes, errors)
 
 
 class LinearParts(NamedTuple):

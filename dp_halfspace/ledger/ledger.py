@@ -131,8 +131,7 @@ class PrivacyLedger:
         differing = [name for name, value in asked.items() if self._store.terms[name] != value]
         if differing:
             raise ValueError(
-                f"{self.handle} was made with other terms: {', '.join(differing)}; "
-                "leave them out to reopen it as it is"
+                f"{self.handle} was made with other terms: leave out {', '.join(differing)}"
             )
 
     def _bind(self, store: Store, about: Mapping[str, str] | None = None) -> None:
@@ -429,9 +428,7 @@ class PrivacyLedger:
                 "subtract it. Set random_state=None for a release, or ledger=None for experiments"
             )
         if ADJACENCIES.index(record.adjacency) < ADJACENCIES.index(self.adjacency):
-            unprotected = (
-                "the features" if "label" in record.adjacency else "all rows of one person"
-            )
+            unprotected = "the features" if "label" in record.adjacency else "all rows of a person"
             raise BudgetError(
                 f"a release with adjacency {record.adjacency!r} does not protect "
                 f"{unprotected}, which this ledger protects ({self.adjacency!r})"
@@ -455,8 +452,10 @@ class PrivacyLedger:
         left = largest_epsilon(partial(self._accepts, balance, self._plan), refused)
         if not left:
             return ". None of the smaller epsilons that were tried is accepted for it"
-        accepted = reports.describe_accepted(self._cap, balance, self._plan(left))
-        return f". The same release is accepted with {accepted}"
+        record = self._plan(left)
+        spent = reports.describe_spent(self._cap, [*balance.events, *record.events])
+        accepted = f"epsilon {record.epsilon:g} at delta {record.delta:.3g}"
+        return f". The same release is accepted with {accepted}: {spent} would then be spent"
 
     @property
     def _cap(self) -> Cap:

@@ -28,15 +28,7 @@ def describe_state(cap: Cap, balance: Balance) -> str:
     return (
         f"{count} {'entry' if count == 1 else 'entries'}, epsilon "
         f"{rounded_text(float(balance.asked))} of {cap.epsilon:g} asked for at {at}. By {rule}, "
-        f"{_describe_spent(cap, balance.events)} is spent, which decides what is accepted"
-    )
-
-
-def describe_accepted(cap: Cap, balance: Balance, record: PrivacyRecord) -> str:
-    """Describe the epsilon of an accepted release, and how the total budget is kept with it."""
-    return (
-        f"epsilon {record.epsilon:g} at delta {record.delta:.3g}: "
-        f"{_describe_spent(cap, [*balance.events, *record.events])} would then be spent"
+        f"{describe_spent(cap, balance.events)} is spent, which decides what is accepted"
     )
 
 
@@ -45,7 +37,7 @@ def describe_refusal(cap: Cap, balance: Balance, record: PrivacyRecord) -> str:
     asked = f"epsilon {rounded_text(record.epsilon)} at delta {record.delta:.3g}"
     text = (
         f"The release asks for {asked}. Before it: {describe_state(cap, balance)}. With it, "
-        f"{_describe_spent(cap, [*balance.events, *record.events])} would be spent"
+        f"{describe_spent(cap, [*balance.events, *record.events])} would be spent"
     )
     if cap.adaptive:
         text += (
@@ -55,7 +47,7 @@ def describe_refusal(cap: Cap, balance: Balance, record: PrivacyRecord) -> str:
     return text
 
 
-def _describe_spent(cap: Cap, events: Sequence[Event]) -> str:
+def describe_spent(cap: Cap, events: Sequence[Event]) -> str:
     """Describe what releases cost together, at the delta of the total budget."""
     spent = rounded_text(cap.spent(events, cap.delta))
     return f"epsilon {spent} of {cap.epsilon:g} at delta {cap.delta:g}"

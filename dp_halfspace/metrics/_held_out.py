@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -39,7 +39,8 @@ class HeldOut:
     """Checked records; `order` and the labels keep the records of one person together.
 
     `classes` are sorted, as the codes of labels are, whatever their order in the model. For scores
-    by group, `group` is the number of the group of each record, in the order of the labels.
+    by group, `group` is the number of the group of each record, in the order of the labels, and
+    `values` are what a model says of each of them.
     """
 
     X: Any
@@ -49,6 +50,7 @@ class HeldOut:
     order: Any = None
     group: NDArray[np.intp] | None = None
     n_groups: int = 1
+    values: Any = None
 
     @property
     def n(self) -> int:
@@ -83,13 +85,6 @@ class HeldOut:
             return np.asarray(outcome(model, rows, self.codes[index], self.classes))
 
         return self.people.row_by_row(of)
-
-
-class Outcomes(NamedTuple):
-    """Checked records with what a model says of each of them."""
-
-    data: HeldOut
-    values: Any
 
 
 def known_classes(model: Any) -> NDArray[Any]:

@@ -24,7 +24,7 @@ from dp_halfspace.data.frame import column_of
 from dp_halfspace.data.validation import is_missing
 from dp_halfspace.metrics import _intervals as intervals
 from dp_halfspace.metrics import _tallies as tallies
-from dp_halfspace.metrics._held_out import HeldOut, Outcomes, held_out, known_classes
+from dp_halfspace.metrics._held_out import HeldOut, held_out, known_classes
 from dp_halfspace.metrics._table import ALIASES, METRICS, Metric
 from dp_halfspace.privacy import accounting
 from dp_halfspace.privacy.budget import Budget
@@ -338,9 +338,7 @@ def private_score(
             )
         epsilon, delta = float(epsilon), resolved_delta(delta, data.n)
         if groups is not None and delta == 0 and math.isfinite(epsilon):
-            raise ValueError(
-                "groups needs delta > 0: the noise of pure DP is for counts of whole records"
-            )
+            raise ValueError("groups needs delta > 0: the noise of pure DP is for whole records")
         tables = metrics if by is None else [_TABLE_OF_GROUPS]
 
         def plan(epsilon: float) -> tuple[list[_Job], PrivacyRecord]:
@@ -369,7 +367,7 @@ def private_score(
         permit = authorise(record, noise_source(random_state), account)
         releases: dict[str, intervals.Released] = {}
         for job, each in zip(jobs, values, strict=True):
-            door = Door(Outcomes(data, each), permit)
+            door = Door(replace(data, values=each), permit)
             releases |= dict.fromkeys(job.names, job.run(door, data.n))
         if by is not None:
             releases = dict.fromkeys(metrics, releases[_TABLE_OF_GROUPS])
@@ -418,12 +416,11 @@ class _Job:
         if metric.has_cells and borders is None:
             borders = tallies.cells_between(self._quartiles(door))
 
-        def ask(given: Outcomes) -> NDArray[np.float64]:
-            data, values = given
+        def ask(data: HeldOut) -> NDArray[np.float64]:
             cells = tallies.Cells(len(data.classes), borders, data.people, data.n_groups)
             if data.group is None:
-                return np.asarray(sum_over_chunks(metric.tally, values, data.codes, cells))
-            return tallies.count_confusions_of_groups(values, data.codes, data.group, cells)
+                return np.asarray(sum_over_chunks(metric.tally, data.values, data.codes, cells))
+            return tallies.count_confusions_of_groups(data.values, data.codes, data.group, cells)
 
         counts = door.release(ask, self.noise)
         is_laplace = isinstance(self.noise, DiscreteLaplaceNoise)
@@ -448,10 +445,10 @@ class _Job:
         return np.asarray(tallies.PLACES[chosen])
 
 
-def _distances(given: Outcomes) -> Any:
+def _distances(data: HeldOut) -> Any:
     """Return the distances of all places from the two quartiles."""
-    data, values = given
-    return tallies.places(sum_over_chunks(tallies.between_places, values, data.people), data.n)
+    counts = sum_over_chunks(tallies.between_places, data.values, data.people)
+    return tallies.places(counts, data.n)
 
 
 def _score(
@@ -488,9 +485,7 @@ def _groups_of(
     not change the groups of the other records.
     """
     if by is None or by_values is None:
-        raise ValueError(
-            "by and by_values go together: the groups of the records, and the PUBLIC list of them"
-        )
+        raise ValueError("by and by_values go together: groups of records, and their PUBLIC list")
     if isinstance(data.X, Chunks):
         raise ValueError("by is not supported for rows in chunks: give X as an array or a frame")
     for name in metrics:
@@ -558,9 +553,7 @@ def _check_held_out(
             raise ValueError(f"metric={name!r} needs a model with {' or '.join(metric.methods)}")
         if metric.is_binary and n_classes != 2:
             known = ", ".join(other for other in METRICS if not METRICS[other].is_binary)
-            raise ValueError(
-                f"metric={name!r} needs a model of two classes; for more there are {known}"
-            )
+            raise ValueError(f"metric={name!r} needs two classes; for more there are {known}")
     return held_out(model, X, y, groups)
 
 

@@ -175,9 +175,7 @@ class _Search:
         Wang, Zhu and Wang (2025), Algorithm 2; ``docs/proofs/selection.md``, section 7.
         """
         if self.delta == 0:
-            raise ValueError(
-                "selection='gaussian' needs delta > 0: use 'exponential' or 'random_stopping'"
-            )
+            raise ValueError("selection='gaussian' needs delta > 0: use 'auto' or 'exponential'")
         # One record changes each of the scores.
         sensitivity = scores_sensitivity(self.n_samples, len(self.candidates))
         precise = sensitivity / (_PRECISION * self.n_samples)

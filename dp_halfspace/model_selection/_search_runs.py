@@ -154,9 +154,8 @@ class RobustAccuracy:
         # A change of norm `radius` changes a difference of scores by `radius` times the dual norm
         # of the weights.
         dual = 1 if self.norm == "inf" else 2
-        changes = self.radius * np.array(
-            [np.linalg.norm(weights - own, dual, axis=1) for own in weights]
-        )
+        norms = [np.linalg.norm(weights - own, dual, axis=1) for own in weights]
+        changes = self.radius * np.array(norms)
         own = np.take_along_axis(scores, indices[:, None], axis=1)
         gaps = own - scores - changes[indices]
         gaps[np.arange(len(indices)), indices] = np.inf

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, replace
 from functools import partial
 from numbers import Real
 from typing import Any, ClassVar
@@ -28,7 +28,7 @@ from dp_halfspace.data.chunks import sum_over_chunks
 from dp_halfspace.data.validation import n_rows
 from dp_halfspace.exceptions import warn_caller
 from dp_halfspace.metrics import _tallies as tallies
-from dp_halfspace.metrics._held_out import HeldOut, Outcomes, held_out
+from dp_halfspace.metrics._held_out import HeldOut, held_out
 from dp_halfspace.model_selection import _crossing as crossing
 from dp_halfspace.model_selection._wrapping import WrappingClassifier
 from dp_halfspace.privacy.budget import Budget
@@ -111,7 +111,7 @@ class PrefitClassifier(WrappingClassifier, ABC):
         # Evaluate the model before anything is charged, so that its own errors cost nothing.
         values = data.outcomes(self._outcome, self.estimator)
         permit = self._permit_for(record, partial(self._record_with, data), self.ledger, X)
-        self._release(plan, Door(Outcomes(data, values), permit))
+        self._release(plan, Door(replace(data, values=values), permit))
         self.classes_, self.privacy_ = data.classes, record
         self._warn_of_release(plan, data)
         return self
@@ -292,11 +292,10 @@ class _Threshold:
         most, _ = crossing.most_and_variance(self.target, self.value)
         return self.slack / max(most, 1.0 / crossing.COUNT_GRID)
 
-    def counts_above(self, given: Outcomes) -> NDArray[np.float64]:
+    def counts_above(self, data: HeldOut) -> NDArray[np.float64]:
         """Count negative and positive records above every candidate, from the highest one down."""
-        data = given.data
         cells = tallies.Cells(2, self.borders, data.people, largest=crossing.COUNT_GRID)
-        table = sum_over_chunks(tallies.count_scores, given.values, data.codes, cells)
+        table = sum_over_chunks(tallies.count_scores, data.values, data.codes, cells)
         return np.column_stack([np.zeros(2), np.cumsum(table[:, ::-1], axis=1)])
 
     def utilities(self, count: float | None, above: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -432,9 +431,7 @@ class PrivateThresholdClassifier(PrefitClassifier):
         super()._check_model()
         n_classes = len(self.estimator.classes_)
         if n_classes != 2:
-            raise ValueError(
-                f"PrivateThresholdClassifier needs a model of two classes, got {n_classes}"
-            )
+            raise ValueError(f"PrivateThresholdClassifier needs two classes, got {n_classes}")
 
     def _plan_release(self, data: HeldOut) -> _Threshold:
         """Fix the candidates, the noise and the slacks: all of it is public."""
@@ -456,10 +453,8 @@ class PrivateThresholdClassifier(PrefitClassifier):
         slack = slack_for_failure(len(borders) + 2, rate, miss)
         # That of the excess of the chosen candidate, if there is a candidate at every rank.
         variance = 2.0 / rate**2
-        value = crossing.safe_target(target, float(self.value))
-        return _Threshold(
-            data.n, target, value, borders, count, choice, slack, variance, -float(ndtri(miss))
-        )
+        value, sure = crossing.safe_target(target, float(self.value)), -float(ndtri(miss))
+        return _Threshold(data.n, target, value, borders, count, choice, slack, variance, sure)
 
     def _release(self, plan: _Threshold, door: Door) -> None:
         """Count positives and negatives above every candidate, and choose one.
@@ -563,11 +558,11 @@ class _SetSize:
         """Public facts for the record."""
         return {"coverage": self.coverage, "thresholds": _LOG_ODDS_OF_SETS}
 
-    def utilities(self, given: Outcomes) -> NDArray[np.float64]:
+    def utilities(self, data: HeldOut) -> NDArray[np.float64]:
         """Return the utility of every candidate, of which the last is "all classes"."""
-        data, largest = given.data, 16 * crossing.COUNT_GRID
+        largest = 16 * crossing.COUNT_GRID
         cells = tallies.Cells(len(data.classes), _LOG_ODDS_OF_SETS, data.people, largest=largest)
-        table = sum_over_chunks(tallies.count_scores, given.values, data.codes, cells).sum(axis=0)
+        table = sum_over_chunks(tallies.count_scores, data.values, data.codes, cells).sum(axis=0)
         # From the highest probability, the smallest sets, down to all classes.
         inside = np.cumsum(table[::-1])
         wanted = self.coverage * (inside[-1] + 1.0)

@@ -211,9 +211,7 @@ class ReleasedScaler(ColumnScaler):
             if numbers.ndim != 1 or not np.isfinite(numbers).all():
                 raise ValueError(f"{name} must be a list of finite numbers, one for each column")
         if center.shape != scale.shape or not (scale > 0).all():
-            raise ValueError(
-                "center and scale must have one number for each column; scale is positive"
-            )
+            raise ValueError("center and scale have one number for each column; scale is positive")
         return ColumnScales(center, scale), float(self.clip)
 
 
@@ -265,9 +263,7 @@ class PublicScaler(ColumnScaler):
         ends, n_features = _as_floats(ranges), self.n_features_in_
         is_finite = ends.shape == (n_features, 2) and bool(np.isfinite(ends).all())
         if not is_finite or not (ends[:, 0] < ends[:, 1]).all():
-            raise ValueError(
-                f"ranges must be a finite pair low < high for each of the {n_features} columns"
-            )
+            raise ValueError(f"ranges must be finite, low < high, for each of {n_features} columns")
         low, high = ends.T
         # Halve first, so that the sum of two large ends does not overflow.
         return ColumnScales(low / 2.0 + high / 2.0, high / 2.0 - low / 2.0), 1.0
@@ -424,9 +420,7 @@ class PrivateScaler(SharedLedger, ColumnScaler):
         delta = resolved_delta(self.delta, n_samples)
         budget = Budget.of(float(self.epsilon), delta)
         if budget.is_pure and people is not None:
-            raise ValueError(
-                "groups needs delta > 0: the noise of pure DP is for counts of whole records"
-            )
+            raise ValueError("groups needs delta > 0: the noise of pure DP is for whole records")
         plan = plan_column_scales(n_samples, n_features, budget)
         public = {"n_samples": n_samples, "n_features": n_features}
         return plan, self._record_of(plan, delta, people, public)

@@ -130,7 +130,7 @@ def test_the_cards_of_a_fit_and_of_its_saved_model_say_what_was_promised(patient
         "are together (5, 1e-05)-differentially private",
         "0.1 %",
         "of the area under the ROC curve above one half",
-        "No score was given for this card",
+        "No score was given, so this card",
         "log odds of yes",
         "II <b>",
         "scikit-learn",

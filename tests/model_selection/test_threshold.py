@@ -258,7 +258,7 @@ def test_the_sign_and_the_label_of_the_positive_class():
 
 @every_target
 def test_without_noise_the_first_threshold_that_does_is_taken(target, monkeypatch):
-    monkeypatch.setattr(prefit._Threshold, "slack_for", lambda self, count, n: 0.0)
+    monkeypatch.setattr(prefit._Threshold, "slack_for", lambda self, count: 0.0)
     value = {"recall": 0.75, "precision": 0.5, "fpr": 0.125}[target]
     model = PrivateThresholdClassifier(Rare(), target=target, value=value, epsilon=math.inf)
     with candidates(np.linspace(-3, 3, 601)):
@@ -468,7 +468,7 @@ def test_a_model_of_three_classes_or_without_scores_is_refused():
     class Silent(Rare):
         decision_function = property()
 
-    with pytest.raises(ValueError, match="needs a model of two classes, got 3"):
+    with pytest.raises(ValueError, match="needs two classes, got 3"):
         PrivateThresholdClassifier(Three()).fit(X, Y)
     with pytest.raises(ValueError, match="needs predict_proba or decision_function"):
         PrivateThresholdClassifier(Silent()).fit(X, Y)
@@ -582,7 +582,7 @@ def test_held_out_records_meet_a_target_whatever_they_are():
 
 @pytest.mark.slow
 def test_planted_bug_no_slack_misses(monkeypatch):
-    monkeypatch.setattr(prefit._Threshold, "slack_for", lambda self, count, n: 0.0)
+    monkeypatch.setattr(prefit._Threshold, "slack_for", lambda self, count: 0.0)
     assert share_met(Rare(), "recall", 40) < 0.8
 
 
