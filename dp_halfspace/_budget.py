@@ -93,9 +93,9 @@ class SharedLedger(BaseEstimator):
     ledger: Any
 
     _adjacency: ClassVar[str] = "replace-one"
-    # The validated data of a fit, and the record of a fit to them with another epsilon.
+    # The validated data of a fit, and the plan and the record of a fit to them.
     _training_data: Callable[..., Any]
-    _record_with: Callable[..., PrivacyRecord]
+    _planned: Callable[..., tuple[Any, PrivacyRecord]]
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Return the parameters; a `PrivacyLedger` appears as the text that stands for it.
@@ -119,6 +119,10 @@ class SharedLedger(BaseEstimator):
     def _plans(self, *data: Any, **options: Any) -> Callable[[float], PrivacyRecord]:
         """Return the record of `plan` as a function of epsilon; the data are validated once."""
         return partial(self._record_with, self._training_data(*data, **options))
+
+    def _record_with(self, data: Any, epsilon: float) -> PrivacyRecord:
+        """Return the record of a fit with another epsilon."""
+        return self._with_epsilon(epsilon)._planned(data)[1]
 
     def _with_epsilon(self, epsilon: float) -> Self:
         """Return a copy with another epsilon, to plan a fit with it."""
@@ -206,9 +210,8 @@ def warn_of_calls_around(record: PrivacyRecord) -> None:
             "others in each of their fits: state classes=[0, 1] (of OutputCodeClassifier [-1, 1]), "
             "or fit this classifier itself, if it takes more than two classes"
         )
-    found = [
-        f"{f.step} reads {f.reads}; instead use {f.instead}" for f in findings_of_pipeline(calls)
-    ]
+    findings = findings_of_pipeline(calls)
+    found = [f"{each.step} reads {each.reads}; instead use {each.instead}" for each in findings]
     if found:
         warn_caller(
             "steps of this pipeline learn from the records, which the guarantee of a fit does not "

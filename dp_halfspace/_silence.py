@@ -114,11 +114,9 @@ def result_or(otherwise: Other, call: Callable[[], Result]) -> Result | Other:
 
 
 # Libraries whose values convert to numbers and strings without a warning.
-_SILENT = frozenset(
-    (
-        *("builtins", "datetime", "decimal", "fractions", "uuid", "zoneinfo"),
-        *("numpy", "pandas", "pyarrow"),
-    )
+_SILENT = (
+    *("builtins", "datetime", "decimal", "fractions", "uuid", "zoneinfo"),
+    *("numpy", "pandas", "pyarrow"),
 )
 
 

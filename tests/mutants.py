@@ -249,7 +249,7 @@ MUTANTS = [
             "model.fit(table.rows, table.y)",
             "test_options_reach_the_fit",
         ),
-        ("fit", "delta=options.delta,", "", "test_options_reach_the_fit"),
+        ("fit", '"delta": options.delta,', "", "test_options_reach_the_fit"),
     ),
     *of(
         "_cli/commands.py",
@@ -1806,13 +1806,13 @@ MUTANTS = [
         ("_conclude", "max(_recompose", "min(_recompose", "test_the_costliest_history_counts"),
         ("replay", ":: -1 if number % 2 else 1", "::1", "test_data_sets_answer_first_in_turn"),
         (
-            "make_fit",
+            "fit_and_record",
             "written.getvalue()",
             'b""',
             "test_what_is_hidden_from_a_pickle_or_stands_elsewhere_is_seen",
         ),
         (
-            "make_fit",
+            "fit_and_record",
             "fingerprint(raised)",
             "repr(raised).encode()",
             "test_what_is_hidden_from_a_pickle_or_stands_elsewhere_is_seen",
@@ -4606,13 +4606,13 @@ MUTANTS = [
         ),
         (
             "_jobs",
-            "Budget.of(epsilon, 0.0).equal_parts(len(firsts))",
+            "Budget.of(epsilon, 0.0).equal_parts(len(tables))",
             "Budget.of(epsilon, 0.0)",
             "test_several_metrics_share_one_budget",
         ),
         (
             "_jobs",
-            "Budget.gaussian(mu).equal_parts(len(firsts))",
+            "Budget.gaussian(mu).equal_parts(len(tables))",
             "Budget.gaussian(mu)",
             "test_several_metrics_share_one_budget",
         ),
@@ -4757,19 +4757,19 @@ MUTANTS = [
             "test_scores_of_all_candidates_move_together",
         ),
         (
-            "_Search.run_mu",
+            "Search.run_mu",
             "math.sqrt(mu * mu - mu_score * mu_score) * WIDE_DOWN",
             "mu",
             "test_the_charge_covers_the_dearest_run",
         ),
         (
-            "_Search.gaussian",
+            "Search.gaussian",
             "score_sensitivity(self.n_samples)",
             "score_sensitivity(1)",
             "test_many_scores_pay_for_roundings_and_have_no_finer_noise_than_tells",
         ),
         (
-            "_Search.pure",
+            "Search.pure",
             "min(_CHOICE_SHARE * run, 1.0 / (_PRECISION * self.n_samples))",
             "_CHOICE_SHARE * run",
             "test_many_scores_pay_for_roundings_and_have_no_finer_noise_than_tells",
@@ -4831,7 +4831,7 @@ MUTANTS = [
         "model_selection/_search_plan.py",
         "tests/test_rounding.py",
         (
-            "_Search._beside",
+            "Search._beside",
             "count * WIDE_DOWN",
             "count",
             "test_what_a_budget_is_divided_into_is_lowered_by_its_factor",
@@ -4899,7 +4899,7 @@ MUTANTS = [
             "test_a_full_ledger_stops_the_search_before_any_noise",
         ),
         (
-            "PrivateSearchCV._plan_with",
+            "PrivateSearchCV._planned",
             "noise_kind(self.random_state)",
             '"os"',
             "test_the_record_says_where_the_noise_comes_from",
@@ -5471,7 +5471,7 @@ MUTANTS = [
             "test_every_query_moves_by_its_sensitivity_at_most_whatever_rows_people_have",
         ),
         (
-            "PrivateScaler._plan_fit",
+            "PrivateScaler._planned",
             "budget.is_pure and people is not None",
             "False",
             "test_noise_for_whole_numbers_is_not_added_to_shares_of_people",
@@ -7562,7 +7562,7 @@ MUTANTS = [
         "preprocessing/scalers.py",
         "tests/preprocessing/test_scalers.py",
         (
-            "PrivateScaler._plan_fit",
+            "PrivateScaler._planned",
             "n_samples if people is None else len(people)",
             "n_samples",
             "test_a_scaler_forgets_names_and_plans_for_people",

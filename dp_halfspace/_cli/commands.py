@@ -40,17 +40,11 @@ _FINDINGS = "every row has the same score|by a noisy count one class is rare"
 
 def plan(options: Any, out: TextIO, err: TextIO) -> None:
     """Simulate the expected accuracy, and print it as a table."""
+    sizes = options.rows, options.columns, options.classes, options.epsilons
+    guesses = {name: getattr(options, name) for name in ("reference", "majority", "reference_area")}
     with refusals_as_sentences():
         expected = plan_accuracy(
-            options.rows,
-            options.columns,
-            options.classes,
-            options.epsilons,
-            reference=options.reference,
-            majority=options.majority,
-            reference_area=options.reference_area,
-            n_repeats=options.repeats,
-            random_state=options.seed,
+            *sizes, n_repeats=options.repeats, random_state=options.seed, **guesses
         )
     share = 1.0 / options.classes if options.majority is None else options.majority
     assumed = "for classes of equal size" if options.majority is None else "as stated"
@@ -102,13 +96,8 @@ def fit(options: Any, out: TextIO, err: TextIO) -> None:
     for text in table.notes:
         note(err, text)
     ledger = _open_ledger(options)
-    model = PrivateTableClassifier(
-        epsilon=options.epsilon,
-        delta=options.delta,
-        classes=table.classes,
-        schema=table.rules,
-        ledger=ledger,
-    )
+    budget = {"epsilon": options.epsilon, "delta": options.delta, "ledger": ledger}
+    model = PrivateTableClassifier(classes=table.classes, schema=table.rules, **budget)
     with _charges_named(ledger, options.ledger, "no model was made or saved"):
         with _reading(err):
             text, record = _preview(model, table, options.groups)

@@ -29,7 +29,7 @@ from dp_halfspace.data.cells import canonical, category_of, text_of
 from dp_halfspace.data.frame import read_column, read_frame
 from dp_halfspace.data.schema import Column, looks_like_key, read_schema, resolved_columns
 from dp_halfspace.data.validation import FIRST_ROUNDED, with_readable_texts
-from dp_halfspace.exceptions import install_hint
+from dp_halfspace.exceptions import optional
 from dp_halfspace.inspection.effect_displays import MOST_SHOWN_CLASSES
 
 # Largest number of characters of a label in a table without a stated label set.
@@ -52,6 +52,8 @@ def readable(path: Path) -> Iterator[None]:
             f"cannot read {path}: it is not text in this encoding; use --encoding cp1252, utf-16 "
             "or another one, and save a table of another program as CSV, Parquet or Excel"
         ) from error
+    except ImportError as error:
+        raise UserError(str(error)) from error
     except LookupError as error:
         raise UserError("--encoding: there is no such encoding; try cp1252") from error
     except (OSError, ValueError) as error:
@@ -60,11 +62,7 @@ def readable(path: Path) -> Iterator[None]:
 
 
 def _pandas() -> Any:
-    try:
-        import pandas  # noqa: PLC0415 (optional dependency)
-    except ImportError as error:
-        raise UserError(f"reading a table needs pandas: {install_hint('table')}") from error
-    return pandas
+    return optional("pandas", "table", "reading a table")
 
 
 # A column of a CSV is stored as floats only if every float has the canonical value of its string.
@@ -193,10 +191,7 @@ def _read_excel(path: Path) -> Any:
 
 def _read_parquet(path: Path) -> Any:
     """Read a frame with types of Arrow, which stores each distinct string of a column once."""
-    try:
-        from pyarrow import parquet  # noqa: PLC0415 (optional dependency)
-    except ImportError as error:
-        raise UserError(f"a Parquet file needs pyarrow: {install_hint('parquet')}") from error
+    parquet = optional("pyarrow.parquet", "parquet", "a Parquet file")
     read = parquet.ParquetFile(path).read(use_threads=False)
     for j, column in enumerate(map(with_readable_texts, read.columns)):
         held = column.dictionary_encode() if str(column.type).endswith("string") else column
@@ -229,9 +224,9 @@ def read_table(options: Any, wanted: Sequence[str], verbatim: Collection[str] = 
     In a CSV, columns that are verbatim remain strings: labels, persons, and cells whose meaning
     depends on a format or another decimal sign. Columns without a name are left out.
     """
-    _pandas()
     path, kind, decimal = options.table, options.table.suffix.lower(), None
     with readable(path):
+        _pandas()
         if kind in EXCEL:
             frame = _read_excel(path)
         elif kind == PARQUET:

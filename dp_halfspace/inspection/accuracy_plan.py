@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, clone
 from sklearn.metrics import roc_auc_score
 
+from dp_halfspace._arrays import FloatArray
 from dp_halfspace._budget import BUDGET
 from dp_halfspace._html import align_columns
 from dp_halfspace._memory import NUMBER_BYTES, by_blocks, refuse_beyond_memory
@@ -239,29 +240,23 @@ def plan_accuracy(
 
 
 # Rows and labels for training, and for scoring.
-_Table = tuple[NDArray[np.float64], NDArray[np.intp], NDArray[np.float64], NDArray[np.intp]]
+_Table = tuple[FloatArray, NDArray[np.intp], FloatArray, NDArray[np.intp]]
 
 
 def _checked_prior(
-    n_features: int,
-    n_classes: int,
-    reference: float,
-    majority: float | None,
-    reference_area: float | None = None,
-) -> NDArray[np.float64]:
+    n_features: int, n_classes: int, reference: float, majority: float | None, area: float | None
+) -> FloatArray:
     """Return the shares of the classes; sizes and accuracies that are impossible are refused."""
     d, k = checked_size("n_features", n_features), checked_size("n_classes", n_classes)
     if k < 2:
         raise ValueError(f"a simulated table has 2 classes or more, got {k}")
     n_rows = max(SIMULATED_ROWS, _ROWS_PER_COLUMN * d) + SIMULATED_ROWS
-    refuse_beyond_memory(
-        # Scores, their steps in blocks, and the inner products of the means of all pairs; rows,
-        # their steps, and those of a fit.
-        2.0 * NUMBER_BYTES * ((n_rows + k) * k + 2.0 * n_rows * d),
-        f"a simulated table of {d} columns and {k} classes",
-        "plan for fewer of them",
-    )
-    given = {"reference": reference, "majority": majority, "reference_area": reference_area}
+    # Scores, their steps in blocks, and the inner products of the means of all pairs; rows, their
+    # steps, and those of a fit.
+    n_bytes = 2.0 * NUMBER_BYTES * ((n_rows + k) * k + 2.0 * n_rows * d)
+    table = f"a simulated table of {d} columns and {k} classes"
+    refuse_beyond_memory(n_bytes, table, "plan for fewer of them")
+    given = {"reference": reference, "majority": majority, "reference_area": area}
     require("at least 0", **{name: value for name, value in given.items() if value is not None})
     share = 1.0 / k if majority is None else float(majority)
     # Within two errors of a plan, an accuracy determines no ranking: with a difference of 0, the
@@ -269,9 +264,9 @@ def _checked_prior(
     least = 2.0 * _PLAN_ERROR
     if not 1.0 / k <= share < 1.0:
         raise ValueError(f"majority must be in [1/n_classes, 1), got {majority!r}")
-    if reference_area is not None:
-        if k != 2 or not 0.5 < reference_area < 1.0:
-            raise ValueError(f"reference_area is in (1/2, 1), of two classes: {reference_area!r}")
+    if area is not None:
+        if k != 2 or not 0.5 < area < 1.0:
+            raise ValueError(f"reference_area is in (1/2, 1), of two classes: {area!r}")
     elif not share <= reference <= 1.0 or reference <= 1.0 / k:
         raise ValueError(
             f"reference must be above 1/n_classes, at least majority, at most 1, got {reference!r}"
@@ -287,11 +282,11 @@ def _checked_prior(
 def _simulate(
     n_samples: int,
     d: int,
-    prior: NDArray[np.float64],
+    prior: FloatArray,
     goal: float,
     rng: np.random.Generator,
     *,
-    is_area: bool = False,
+    is_area: bool,
 ) -> _Table:
     """Draw a table on which the best linear scores have the accuracy, or area, that is the goal."""
     k = len(prior)

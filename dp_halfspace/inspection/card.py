@@ -404,9 +404,7 @@ def private_part(estimator: Any) -> tuple[Any, list[str]]:
         inner, uncovered = private_part(estimator.steps[-1][1])
         steps = [type(step).__name__ for _, step in estimator.steps[:-1] if hasattr(step, "fit")]
         if steps:
-            uncovered.append(
-                f"Not covered: {', '.join(steps)}. What they learnt from private rows is exposed."
-            )
+            uncovered.append(f"Not covered: {', '.join(steps)}. They may learn from private rows.")
         return inner, uncovered
     check_is_fitted(estimator)
     raise ValueError(f"{type(estimator).__name__} has no privacy record: give one of this package")

@@ -165,8 +165,7 @@ def linear_parts(model: Any, asked: str) -> LinearParts:
     other |= feature_map is not None and not getattr(feature_map, "is_linear", False)
     if other or hasattr(last, "encoding_") or not hasattr(last, "coef_"):
         raise ValueError(
-            f"this {type(last).__name__} has no linear score of the columns: use EffectsDisplay, "
-            "which shows effects of any model"
+            f"this {type(last).__name__} has no linear score of the columns: use EffectsDisplay"
         )
     coefficients = np.atleast_2d(last.coef_) / (1.0 if feature_map is None else last.data_norm_)
     if last.scaler_ is not None:

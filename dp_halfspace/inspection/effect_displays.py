@@ -19,7 +19,7 @@ from dp_halfspace._rounding import EPS
 from dp_halfspace._silence import IGNORED_WARNINGS
 from dp_halfspace._sklearn_compat import column_names
 from dp_halfspace.data.schema import Column
-from dp_halfspace.exceptions import install_hint
+from dp_halfspace.exceptions import optional
 from dp_halfspace.preprocessing.scalers import ReleasedScaler
 from dp_halfspace.rows.blocks import FloatArray
 
@@ -190,10 +190,7 @@ class EffectsDisplay:
         check_is_fitted(model)
         model = getattr(model, "best_estimator_", model)
         if len(model.classes_) > MOST_SHOWN_CLASSES:
-            raise ValueError(
-                f"effects are shown of at most {MOST_SHOWN_CLASSES} classes, and the model has "
-                f"{len(model.classes_)}: compare columns of its coef_"
-            )
+            raise ValueError(f"effects are shown of at most {MOST_SHOWN_CLASSES} classes")
         is_table = hasattr(model, "encoding_")
         facts = _facts_of_table(model) if is_table else _facts_of_numbers(model)
         grids = list(_grids(facts))
@@ -241,10 +238,7 @@ class EffectsDisplay:
             )
         rows = math.ceil(len(self.columns) / PANELS_IN_A_ROW)
         if figure is None:
-            try:
-                from matplotlib import pyplot  # noqa: PLC0415 (optional dependency)
-            except ImportError as error:
-                raise ImportError(f"Drawing needs matplotlib: {install_hint('plot')}.") from error
+            pyplot = optional("matplotlib.pyplot", "plot", "drawing")
             figure = pyplot.figure(figsize=(12.0, 3.4 * rows + 0.8), layout="constrained")
         places = range(1, len(self.columns) + 1)
         axes = [figure.add_subplot(rows, PANELS_IN_A_ROW, place) for place in places]

@@ -40,10 +40,7 @@ def describe_refusal(cap: Cap, balance: Balance, record: PrivacyRecord) -> str:
         f"{describe_spent(cap, [*balance.events, *record.events])} would be spent"
     )
     if cap.adaptive:
-        text += (
-            ". An adaptive ledger accepts Gaussian and pure DP releases only, and counts both "
-            "together as Gaussian noise that covers them"
-        )
+        text += ". An adaptive ledger accepts Gaussian and pure DP releases only, as Gaussian ones"
     return text
 
 

@@ -238,8 +238,7 @@ class FileStore(_HasTerms):
         """
         if not path.exists():
             raise FileNotFoundError(
-                f"there is no ledger at {path}. PrivacyLedger(path, epsilon=..., delta=...) makes "
-                "one with this total budget"
+                f"there is no ledger at {path}: PrivacyLedger(path, epsilon=, delta=) makes one"
             )
         # The first bytes identify a ledger. SQLite may write to a file that it opens, to recover
         # after a killed process, so it must not open other files.

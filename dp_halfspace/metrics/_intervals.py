@@ -135,12 +135,9 @@ def _limit_at_fit(
 
 def _ratio(released: Released, numerator: FloatArray, denominator: FloatArray) -> Estimate:
     """Estimate the ratio of two weighted sums of counts, the last axis."""
-    counts = released.counts
-    return _invert(
-        (counts * numerator).sum(axis=-1),
-        (counts * denominator).sum(axis=-1),
-        _limit_at_fit(released, lambda _, p: numerator - p * denominator),
-    )
+    above, below = ((released.counts * each).sum(axis=-1) for each in (numerator, denominator))
+    limit = _limit_at_fit(released, lambda _, p: numerator - p * denominator)
+    return _invert(above, below, limit)
 
 
 def _share_of_n(count: FloatArray, released: Released) -> Estimate:
@@ -311,13 +308,9 @@ def average_precision(released: Released) -> Estimate:
     errors = (np.maximum(positive, 0.0) + v) * (1.0 - precise) / above
     low = low - np.where(is_hidden, 0.0, errors).sum(axis=-1)
     low, high, value = np.clip([low, high, value], 0.0, np.maximum(total, 0.0))
-    return _invert(
-        np.stack([low, high]),
-        total,
-        _limit_at_fit(released.flat, slopes_at),
-        center=value / np.maximum(total, _SMALLEST_VARIANCE),
-        beyond=0.0,
-    )
+    limit = _limit_at_fit(released.flat, slopes_at)
+    center = value / np.maximum(total, _SMALLEST_VARIANCE)
+    return _invert(np.stack([low, high]), total, limit, center=center, beyond=0.0)
 
 
 def area_under_curve(released: Released) -> Estimate:

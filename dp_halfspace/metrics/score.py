@@ -307,11 +307,8 @@ def private_score(
     """
     # Whether a number under- or overflows is private.
     with shortages_dropped(), np.errstate(all="ignore"):
-        budget: dict[str, Any] = {"epsilon": epsilon, "delta": delta, "ledger": ledger}
-        budget["random_state"] = random_state
-        is_one = isinstance(metric, str) or not np.iterable(metric)
-        metrics: list[Any] = [metric] if is_one else list(metric)
-        metrics = [ALIASES.get(name, name) if isinstance(name, str) else name for name in metrics]
+        names = list(metric) if np.iterable(metric) and not isinstance(metric, str) else [metric]
+        metrics: list[Any] = [ALIASES.get(str(name), name) for name in names]
         metric = metrics[0] if isinstance(metric, str) else metrics
         if not metrics:
             raise ValueError("metric is an empty list: name at least one metric")
@@ -319,7 +316,8 @@ def private_score(
             if not isinstance(name, str) or name not in METRICS:
                 meant = did_you_mean(str(name), METRICS) or f"; choose from {', '.join(METRICS)}"
                 raise ValueError(f"{name!r} is not a metric{meant}")
-        check_values(BUDGET, budget, "private_score")
+        others: dict[str, Any] = {"random_state": random_state, "ledger": ledger}
+        check_values(BUDGET, {"epsilon": epsilon, "delta": delta, **others}, "private_score")
         data = _check_held_out(model, X, y, metrics, groups)
         if by_values is not None:
             is_list = np.iterable(by_values) and not isinstance(by_values, str)
@@ -330,12 +328,10 @@ def private_score(
             data = replace(data, group=group, n_groups=len(by_values or ()) + 1)
         if by is not None or _TABLE_OF_GROUPS in metrics:
             n_counts = data.n_groups * len(data.classes) ** 2
-            refuse_beyond_memory(
-                # With its noise, and with its intervals.
-                10 * NUMBER_BYTES * n_counts,
-                f"a table of {n_counts} noisy counts, of all pairs of classes,",
-                "choose another metric, or fewer groups",
-            )
+            table = f"a table of {n_counts} noisy counts, of all pairs of classes,"
+            # With its noise, and with its intervals.
+            n_bytes = 10 * NUMBER_BYTES * n_counts
+            refuse_beyond_memory(n_bytes, table, "choose another metric, or fewer groups")
         epsilon, delta = float(epsilon), resolved_delta(delta, data.n)
         if groups is not None and delta == 0 and math.isfinite(epsilon):
             raise ValueError("groups needs delta > 0: the noise of pure DP is for whole records")
@@ -344,6 +340,7 @@ def private_score(
         def plan(epsilon: float) -> tuple[list[_Job], PrivacyRecord]:
             """Fix every public number of a call with this epsilon."""
             jobs = _jobs(tables, model, n=data.n, epsilon=epsilon, delta=delta)
+            sizes = {"n_samples": data.n, "n_classes": len(data.classes)}
             values = {} if by_values is None else {"by_values": [str(each) for each in by_values]}
             record = PrivacyRecord(
                 epsilon=epsilon,
@@ -351,12 +348,7 @@ def private_score(
                 adjacency="replace-one" if data.people is None else "replace-one-person",
                 events=tuple(event for job in jobs for event in job.events),
                 noise="none" if math.isinf(epsilon) else noise_kind(random_state),
-                public={
-                    "n_samples": data.n,
-                    "n_classes": len(data.classes),
-                    "metric": metric,
-                    **values,
-                },
+                public={**sizes, "metric": metric, **values},
             )
             return jobs, record
 
@@ -371,8 +363,8 @@ def private_score(
             releases |= dict.fromkeys(job.names, job.run(door, data.n))
         if by is not None:
             releases = dict.fromkeys(metrics, releases[_TABLE_OF_GROUPS])
-        names = None if by_values is None else (*by_values, _OTHER)
-        scores = [_score(name, releases[name], record, data.classes, names) for name in metrics]
+        shown = None if by_values is None else (*by_values, _OTHER)
+        scores = [_score(name, releases[name], record, data.classes, shown) for name in metrics]
         return scores[0] if isinstance(metric, str) else scores
     raise OutOfMemory(
         "there is not enough memory for this score: give fewer records, or chunks, of dask or by "
@@ -513,15 +505,14 @@ def _jobs(
     for name in metrics:
         # Metrics of the same counts of the same outcomes are decided by one release.
         tables.setdefault((METRICS[name].tally, METRICS[name].outcome), []).append(name)
-    firsts = [METRICS[names[0]] for names in tables.values()]
-    borders = [tallies.score_borders(model) if m.has_cells else None for m in firsts]
-    learns = [m.has_cells and b is None for m, b in zip(firsts, borders, strict=True)]
-    part = Budget.of(epsilon, 0.0).equal_parts(len(firsts))
+    part = Budget.of(epsilon, 0.0).equal_parts(len(tables))
+    # There is one table of scores at most.
+    borders, share = tallies.score_borders(model), _PLACE / (n * part.epsilon)
+    learns = borders is None and any(METRICS[name].has_cells for name in metrics)
     place: ExponentialChoice | NoNoise | None = None
-    share = _PLACE / (n * part.epsilon)
-    if any(learns) and math.isinf(epsilon):
+    if learns and math.isinf(epsilon):
         place = NoNoise()
-    elif any(learns) and share <= _LARGEST_PLACE_SHARE:
+    elif learns and share <= _LARGEST_PLACE_SHARE:
         # A record moves the number of scores up to a candidate by at most one:
         # `docs/proofs/metrics.md`, section 2.
         place = ExponentialChoice(1.0, share * part.epsilon)
@@ -529,16 +520,17 @@ def _jobs(
     if delta > 0 and math.isfinite(epsilon):
         mu = gdp_mu(epsilon, delta)
         if place is not None:
-            others = [place.event] * 2 * sum(learns)
+            others = [place.event] * 2
             mu = accounting.calibrate(
                 lambda mu: [*others, Gaussian(mu)], epsilon, delta, lower=0.0, upper=mu, rtol=1e-4
             )
-        mu = Budget.gaussian(mu).equal_parts(len(firsts)).mu
+        mu = Budget.gaussian(mu).equal_parts(len(tables)).mu
     jobs = []
-    for names, metric, border, learn in zip(tables.values(), firsts, borders, learns, strict=True):
-        left = part.split(2.0 * share)[1] if learn and place else part
-        noise = _noise(metric, left.epsilon, mu)
-        jobs.append(_Job(tuple(names), border, place if learn else None, noise))
+    for names in tables.values():
+        metric = METRICS[names[0]]
+        own = (borders, place) if metric.has_cells else (None, None)
+        left = part.split(2.0 * share)[1] if own[1] else part
+        jobs.append(_Job(tuple(names), *own, _noise(metric, left.epsilon, mu)))
     return jobs
 
 

@@ -38,8 +38,11 @@ from dp_halfspace.privacy.mechanisms import ExponentialChoice, NoNoise, noise_de
 from dp_halfspace.privacy.noise import DiscreteLaplaceNoise
 from dp_halfspace.privacy.record import PrivacyRecord
 
-# The constraints of parameters that a release without a delta has.
-_PURE_BUDGET = {name: BUDGET[name] for name in ("epsilon", "random_state", "ledger")}
+# The constraints of the parameters of every such classifier; a pure release has no delta.
+_SHARED = {
+    "estimator": [HasMethods(["fit", "predict"])],
+    **{name: BUDGET[name] for name in ("epsilon", "random_state", "ledger")},
+}
 
 
 class PrefitClassifier(WrappingClassifier, ABC):
@@ -65,8 +68,7 @@ class PrefitClassifier(WrappingClassifier, ABC):
         if not hasattr(self.estimator, "classes_"):
             raise ValueError(
                 f"estimator of {name} must be fitted before: {kind} has no attribute classes_. Fit "
-                "it on other records. A clone forgets what was fitted: wrap the model in "
-                "sklearn.frozen.FrozenEstimator to keep it"
+                "it on other records, in a sklearn.frozen.FrozenEstimator, which clones keep"
             )
         if not any(hasattr(self.estimator, method) for method in self._methods):
             raise ValueError(
@@ -103,8 +105,7 @@ class PrefitClassifier(WrappingClassifier, ABC):
         **Privacy.** The record of `plan` is charged to the ledger before any noise is drawn.
         """
         data = self._training_data(X, y, groups)
-        plan = self._plan_release(data)
-        record = self._record(plan, data)
+        plan, record = self._planned(data)
         warn_of_calls_around(record)
         warn_of_weak_budget(record)
         self._warn_of_plan(plan, data)
@@ -156,15 +157,11 @@ class PrefitClassifier(WrappingClassifier, ABC):
         self._check_model()
         return held_out(self.estimator, X, y, groups)
 
-    def _record_with(self, data: HeldOut, epsilon: float) -> PrivacyRecord:
-        """Return the record of a fit with another epsilon."""
-        other = self._with_epsilon(epsilon)
-        return other._record(other._plan_release(data), data)
-
-    def _record(self, plan: Any, data: HeldOut) -> PrivacyRecord:
-        """Return the record of a planned release."""
+    def _planned(self, data: HeldOut) -> tuple[Any, PrivacyRecord]:
+        """Fix every public number of a release."""
+        plan = self._plan_release(data)
         public = {"n_samples": data.n, "classes": data.classes.tolist()}
-        return self._record_of(plan, 0.0, data.people, public)
+        return plan, self._record_of(plan, 0.0, data.people, public)
 
     @abstractmethod
     def _plan_release(self, data: HeldOut) -> Any:
@@ -420,11 +417,10 @@ class PrivateThresholdClassifier(PrefitClassifier):
     _methods = ("predict_proba", "decision_function")
     _outcome = staticmethod(tallies.scores_of)
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "estimator": [HasMethods(["fit", "predict"])],
         "target": [StrOptions({"recall", "precision", "fpr", "false_positive_rate"})],
         "value": [Interval(Real, 0.0, 1.0, closed="neither")],
         "confidence": [Interval(Real, 0.5, 0.999, closed="both")],
-        **_PURE_BUDGET,
+        **_SHARED,
     }
 
     def _check_model(self) -> None:
@@ -648,9 +644,8 @@ class PrivateConformalClassifier(PrefitClassifier):
     learnt_part = "size of the sets"
     _outcome = staticmethod(tallies.chances_of_truth)
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "estimator": [HasMethods(["fit", "predict"])],
         "coverage": [Interval(Real, 0.5, 0.999, closed="both")],
-        **_PURE_BUDGET,
+        **_SHARED,
     }
 
     def _plan_release(self, data: HeldOut) -> _SetSize:

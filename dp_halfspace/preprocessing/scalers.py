@@ -367,7 +367,7 @@ class PrivateScaler(SharedLedger, ColumnScaler):
         """
         probe = stand_in(self)
         data = self._training_data(X, y, groups, probe)
-        plan, record = self._plan_fit(data)
+        plan, record = self._planned(data)
         permit = self._permit_for(record, partial(self._record_with, data), self.ledger, X)
 
         scales = plan.run(Door(data, permit))
@@ -408,11 +408,7 @@ class PrivateScaler(SharedLedger, ColumnScaler):
         X, people, _ = sort_by_person(groups, X)
         return Columns(X, people)
 
-    def _record_with(self, data: Columns, epsilon: float) -> PrivacyRecord:
-        """Return the record of a fit with another epsilon."""
-        return self._with_epsilon(epsilon)._plan_fit(data)[1]
-
-    def _plan_fit(self, data: Columns) -> tuple[ColumnScalesPlan, PrivacyRecord]:
+    def _planned(self, data: Columns) -> tuple[ColumnScalesPlan, PrivacyRecord]:
         """Fix every public number of a fit."""
         X, people = data
         n_samples, n_features = X.shape
