@@ -153,10 +153,8 @@ def _warn_of_calls(kind: type, record: PrivacyRecord, *, has_ledger: bool) -> bo
     is_function = caller.name in FUNCTIONS and not has_ledger
     if not said and (is_function or caller.name in NOT_PRIVATE):
         instead = NOT_PRIVATE.get(caller.name, "private_score on held-out records")
-        sentences.append(
-            f"{caller.name} uses exact results on the records, so that its result is not private: "
-            f"instead use {instead}"
-        )
+        exact = "uses exact results on the records, so that its result is not private"
+        sentences.append(f"{caller.name} {exact}: instead use {instead}")
     if not said:
         unseen = {each.name: _UNSEEN[each.name] for each in around if each.name in _UNSEEN}
         sentences += [text.format(name) for name, text in unseen.items()]
@@ -190,10 +188,8 @@ def _what_fits_cost(caller: Caller, kind: type, record: PrivacyRecord) -> str:
         return f"{makes}, and the budget of each, here {budget}, adds to that of the others"
     total = _total(Counter(record.events), caller.n_fits, record.delta)
     # Fits to few records, or with other parameters, may be planned in another way.
-    return (
-        f"{makes}, each with {budget}: together they have about epsilon={total} for a "
-        f"{_unit(record)} that is in all of them"
-    )
+    whom = f"a {_unit(record)} that is in all of them"
+    return f"{makes}, each with {budget}: together they have about epsilon={total} for {whom}"
 
 
 def _total(events: Counter[Event], times: int, delta: float) -> str:

@@ -3756,8 +3756,8 @@ MUTANTS = [
         ),
         (
             "_measured",
-            "np.array_equal(score.classes, np.unique(model.classes_))",
-            "True",
+            "others != own",
+            "False",
             "test_a_card_refuses_what_contradicts_the_record",
         ),
         (

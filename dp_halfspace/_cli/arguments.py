@@ -115,10 +115,8 @@ def parse_options(argv: Sequence[str], prog: str = _MODULE) -> argparse.Namespac
     add_options(parser.add)
     words = argv[1:] if name else argv
     if not name and words and not words[0].startswith("-"):
-        parser.error(
-            f"{words[0]!r} is not a command; choose from {', '.join(COMMAND_NAMES)}"
-            f"{did_you_mean(words[0], COMMAND_NAMES)}"
-        )
+        known, meant = ", ".join(COMMAND_NAMES), did_you_mean(words[0], COMMAND_NAMES)
+        parser.error(f"{words[0]!r} is not a command; choose from {known}{meant}")
     _refuse_unknown_options(parser, words)
     options = parser.parse_args(words)
     options.command = name

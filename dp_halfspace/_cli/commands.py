@@ -151,10 +151,8 @@ def _preview(
         )
     parts += ["", "Plan:      asked of the private rows"]
     parts += [f"  - {ask}" for ask in dict.fromkeys(plan.asks)]
-    parts.append(
-        f"Cost:      epsilon {rounded_text(record.epsilon)} at delta {rounded_text(record.delta)}; "
-        f"unit: {_unit_of(groups)}"
-    )
+    epsilon, delta = map(rounded_text, (record.epsilon, record.delta))
+    parts.append(f"Cost:      epsilon {epsilon} at delta {delta}; unit: {_unit_of(groups)}")
     if outlook is not None:
         parts.append(f"Expect:    {outlook}")
     return "\n".join(parts) + "\n", record
@@ -196,11 +194,9 @@ def predict(options: Any, out: TextIO, err: TextIO) -> None:
     frame = pandas.DataFrame(np.round(probabilities, _PROBABILITY_DIGITS), columns=names)
     frame.insert(0, "prediction", labels[chosen])
     write_whole(options.out, lambda path: frame.to_csv(path, index=False, lineterminator="\n"))
-    write_out(
-        out,
-        f"Written: {printable(options.out)}, {len(chosen)} rows. A prediction is the likelier "
-        "label: rank rows by the probability of a rare one.\n",
-    )
+    written = f"Written: {printable(options.out)}, {len(chosen)} rows"
+    hint = "A prediction is the likelier label: rank rows by the probability of a rare one"
+    write_out(out, f"{written}. {hint}.\n")
 
 
 def evaluate(options: Any, out: TextIO, err: TextIO) -> None:

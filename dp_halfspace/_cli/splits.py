@@ -44,10 +44,7 @@ def split(options: Any, out: TextIO, err: TextIO) -> None:
         write_whole(path, partial(_copy, options, chosen))
         sizes.append(f"{printable(path)}, {len(np.unique(units[chosen]))} {unit}")
     write_out(out, f"Written: {'; '.join(sizes)} (seed {options.seed})\n")
-    note(
-        err,
-        "both files are as private as the table: charge fits and evaluations to one ledger.",
-    )
+    note(err, "both files are as private as the table: charge fits and evaluations to one ledger.")
 
 
 def held_out_units(count: int, share: float, seed: int) -> NDArray[np.bool_]:

@@ -168,22 +168,18 @@ def _promise(model: Any, groups: str | None) -> str:
     if not math.isfinite(record.epsilon):
         return '<p class="claim">Nothing: the fit had no noise (ε is infinite).</p>'
     if record.noise == "seeded":
-        return (
-            '<p class="claim">Nothing: the noise of the fit was drawn from a seed, and anyone who '
-            "knows or guesses the seed can subtract it.</p>"
-        )
-    epsilon, delta = rounded_text(record.epsilon, 3), rounded_text(record.delta, 2)
+        why = "the noise of the fit was drawn from a seed, and who knows the seed can subtract it"
+        return f'<p class="claim">Nothing: {why}.</p>'
     with np.errstate(over="ignore"):
         factor = rounded_text(float(np.exp(record.epsilon)), 2)
-    slack = f", up to a probability of {delta}" if record.delta > 0 else ""
+    slack = f", up to a probability of {rounded_text(record.delta, 2)}" if record.delta > 0 else ""
     sure = rounded_text(50.0 * (1.0 + record.attack_advantage()), 2)
     rates = [
         (f"{100 * rate:g} %", f"{rounded_text(100.0 * record.attack_tpr(rate), 2)} % at most")
         for rate in SHOWN_RATES
     ]
     return (
-        f'<p class="claim">(ε, δ)-differential privacy with ε = {epsilon} and '
-        f"δ = {delta}. The unit of privacy is {escape(unit)}.</p>\n"
+        f'<p class="claim">{_claim(record)}. The unit of privacy is {escape(unit)}.</p>\n'
         f"<p>The {part} would have been almost as likely if any one such unit had been replaced "
         f"with another one: no outcome becomes more than {factor} times as likely{slack}. "
         "Suppose an attacker knows everything else and has to decide which of two possible units "
@@ -193,6 +189,11 @@ def _promise(model: Any, groups: str | None) -> str:
         "<p>Limits for an attacker who tests for one of the two units:</p>\n"
         + table(("false positive rate", "true positive rate"), *rates)
     )
+
+
+def _claim(record: PrivacyRecord) -> str:
+    epsilon, delta = rounded_text(record.epsilon, 3), rounded_text(record.delta, 2)
+    return f"(ε, δ)-differential privacy with ε = {epsilon} and δ = {delta}"
 
 
 def _expectation(model: Any) -> str:
@@ -257,12 +258,11 @@ def table_of_scores(scores: Sequence[Any]) -> list[tuple[str, str, str]]:
 
 def _measured(model: Any, scores: Sequence[Any]) -> str:
     """Show the given scores and what they cost."""
+    own = np.unique(model.classes_).tolist()
     for score in scores:
-        if not np.array_equal(score.classes, np.unique(model.classes_)):
-            raise ValueError(
-                f"a score is of a model with the classes {score.classes.tolist()}, and this model "
-                f"has {np.unique(model.classes_).tolist()}: give scores of this model"
-            )
+        others = score.classes.tolist()
+        if others != own:
+            raise ValueError(f"a score is of the classes {others}, and this model has {own}")
     if not scores:
         return "<p>No score was given, so this card does not state how good the model is.</p>"
     costs = dict.fromkeys(_cost_of_scores(score.privacy_) for score in scores)
@@ -281,10 +281,7 @@ def _cost_of_scores(record: PrivacyRecord) -> str:
         return f"{what} have no noise (ε is infinite), so they are not private."
     if record.noise == "seeded":
         return f"{what} have noise from a seed, which protects from nobody who knows the seed."
-    return (
-        f"{what} were released with (ε, δ)-differential privacy with ε = "
-        f"{rounded_text(record.epsilon, 3)} and δ = {rounded_text(record.delta, 2)}."
-    )
+    return f"{what} were released with {_claim(record)}."
 
 
 def _effects(model: Any, inner: Any) -> str:
@@ -341,16 +338,12 @@ def _curves(display: EffectsDisplay, model: Any) -> str:
     if not display.columns:
         return "<p>No column has a known range or known categories to draw.</p>"
     if display.explained is not None and display.explained.max() < _LEAST_EXPLAINED:
-        return (
-            "<p>Not shown: effects of single columns do not describe the score of this model. "
-            f"{_explained_note(display)}</p>"
-        )
+        why = "effects of single columns do not describe the score of this model"
+        return f"<p>Not shown: {why}. {_explained_note(display)}</p>"
     flat = [column.name for column in display.columns if not column.is_effect]
     rest = sorted((c for c in display.columns if c.is_effect), key=lambda c: -c.importance)
-    left_out = (
-        " Not shown, because they cannot be told from noise or are zero: "
-        f"{', '.join(map(printable, flat))}."
-    ) * bool(flat)
+    why = "Not shown, because they cannot be told from noise or are zero"
+    left_out = f" {why}: {', '.join(map(printable, flat))}." if flat else ""
     if not rest:
         return f"<p>No effect is shown.{escape(left_out)}</p>"
     shown = EffectsDisplay(rest[:_MOST_CURVES], display.classes)

@@ -156,8 +156,7 @@ def linear_parts(model: Any, asked: str) -> LinearParts:
     is_scaled = all(isinstance(scaler, ColumnScaler) for scaler in scalers)
     if not is_scaled or not hasattr(last, "privacy_"):
         raise ValueError(
-            f"{asked} needs a model of this package, or a pipeline of scalers of "
-            "dp_halfspace.preprocessing and such a model"
+            f"{asked} needs a model of this package, or a pipeline of its scalers and such a model"
         )
     # A model of a small table may read public cells of the columns.
     other = isinstance(getattr(last, "scaler_", None), CellScaler) or hasattr(last, "hidden_coef_")

@@ -426,11 +426,9 @@ class PrivacyLedger:
                 "subtract it. Set random_state=None for a release, or ledger=None for experiments"
             )
         if ADJACENCIES.index(record.adjacency) < ADJACENCIES.index(self.adjacency):
-            unprotected = "the features" if "label" in record.adjacency else "all rows of a person"
-            raise BudgetError(
-                f"a release with adjacency {record.adjacency!r} does not protect "
-                f"{unprotected}, which this ledger protects ({self.adjacency!r})"
-            )
+            what = "the features" if "label" in record.adjacency else "all rows of a person"
+            release = f"a release with adjacency {record.adjacency!r} does not protect {what}"
+            raise BudgetError(f"{release}, which this ledger protects ({self.adjacency!r})")
 
     def _accepts(self, balance: Balance, plan: Plan, epsilon: float) -> bool | None:
         """Whether a planned release would be accepted; None if epsilon is too small for one."""

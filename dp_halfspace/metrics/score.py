@@ -174,15 +174,11 @@ class PrivateScore:
         """Describe the score in a sentence, together with the share of the majority class."""
         said = [f"{name}: {value}, 95 % interval {ends}" for name, value, ends in self.rows()]
         if self.majority is not None:
-            share, low, high = self.majority
-            said[-1] += (
-                f"; the majority class has {share:.3f} of the records ({low:.3f} to {high:.3f})"
-            )
+            beside = "; the majority class has {:.3f} of the records ({:.3f} to {:.3f})"
+            said[-1] += beside.format(*self.majority)
         if self.is_uninformative:
-            said.append(
-                "An interval that contains every possible value is uninformative: its "
-                "noise is too large. Use more records or a larger epsilon."
-            )
+            hint = "Use more records or a larger epsilon."
+            said.append(f"An interval that contains every possible value is uninformative. {hint}")
         return "\n".join(said)
 
 

@@ -142,9 +142,10 @@ class Search:
         mu_train, mu_score = self.run_mu(distribution)
         each, worst = run_epsilon(mu_train, self.delta), 0.0
         for record in self.records(each):
-            cost = _gaussian_cost(record.events)
-            if cost is None:
+            counts = single_runs(record.events)
+            if not all(isinstance(event, Gaussian) for event in counts):
                 return None
+            cost = total_mu(tuple(counts.items()))
             worst = max(worst, math.hypot(cost, mu_score) * UP)
         choice = GaussianNoise(score_sensitivity(self.n_samples), mu_score)
         return SearchPlan(each, distribution, choice, (random_stopping_event(distribution, worst),))
@@ -226,11 +227,3 @@ def run_epsilon(mu: float, delta: float) -> float:
             "of it. Use fewer candidates, a larger epsilon or a smaller delta"
         )
     return epsilon
-
-
-def _gaussian_cost(events: Sequence[Event]) -> float | None:
-    """Return the mu of events that are all Gaussian, None if one is not."""
-    counts = single_runs(events)
-    if not all(isinstance(event, Gaussian) for event in counts):
-        return None
-    return total_mu(tuple(counts.items()))
