@@ -16,6 +16,7 @@ from sklearn.base import clone
 from sklearn.model_selection import ParameterGrid
 
 from dp_halfspace._budget import BUDGET, warn_of_calls_around, warn_of_weak_budget
+from dp_halfspace._memory import NUMBER_BYTES, refuse_beyond_memory
 from dp_halfspace._params import MOST_TRAINED, fit_context, require, resolved_delta
 from dp_halfspace._pipelines import library_of
 from dp_halfspace._silence import IGNORED_WARNINGS, drop_output
@@ -311,6 +312,7 @@ class PrivateSearchCV(WrappingClassifier):
     def _training_data(self, X: Any, y: ArrayLike) -> _Data:
         """Validate the data; return what a plan follows from."""
         grid = self._grid()
+        self._check_size(X, len(grid))
         with IGNORED_WARNINGS:
             first = self._candidate({}).plan(X, y)
             facts = dict(first.public)
@@ -351,6 +353,17 @@ class PrivateSearchCV(WrappingClassifier):
             },
         )
         return plan, record
+
+    def _check_size(self, X: Any, n_candidates: int) -> None:
+        """Refuse models that would not fit into memory together."""
+        if self.selection == "random_stopping" or getattr(X, "ndim", 0) != 2:
+            return
+        classes = self.estimator.classes
+        n_outputs = 1 if classes is None or len(classes) == 2 else len(classes)
+        n_bytes = NUMBER_BYTES * n_candidates * n_outputs * X.shape[1]
+        what = f"a search that keeps {n_candidates} models until one is chosen"
+        instead = "use fewer candidates, or selection='random_stopping'"
+        refuse_beyond_memory(n_bytes, what, instead)
 
     def _grid(self) -> list[_Params]:
         """List the candidates; public."""
