@@ -150,12 +150,12 @@ def _warn_of_calls(kind: type, record: PrivacyRecord, *, has_ledger: bool) -> bo
     sentences = []
     if not has_ledger and caller.n_fits != 1 and kind not in said:
         sentences += [_what_fits_cost(caller, kind, record), _SHARE_A_LEDGER]
-    is_function = caller.name in FUNCTIONS and not has_ledger
-    if not said and (is_function or caller.name in NOT_PRIVATE):
+    if not said:
+        is_function = caller.name in FUNCTIONS and not has_ledger
         instead = NOT_PRIVATE.get(caller.name, "private_score on held-out records")
         exact = "uses exact results on the records, so that its result is not private"
-        sentences.append(f"{caller.name} {exact}: instead use {instead}")
-    if not said:
+        if is_function or caller.name in NOT_PRIVATE:
+            sentences.append(f"{caller.name} {exact}: instead use {instead}")
         unseen = {each.name: _UNSEEN[each.name] for each in around if each.name in _UNSEEN}
         sentences += [text.format(name) for name, text in unseen.items()]
         sentences += [text for each in around for text in _what_folds_read(each)]
@@ -173,10 +173,8 @@ def _what_folds_read(caller: Caller) -> Iterator[str]:
     if not (is_function or is_chain or caller.name.endswith("SearchCV")):
         return
     for finding in check_splits("cv", cv):
-        yield (
-            f"{caller.name} reads {finding.reads}, so that one record may move others to another "
-            f"fold, and the fits protect it less: use cv={finding.instead}"
-        )
+        why = "so that one record may move others to another fold, and the fits protect it less"
+        yield f"{caller.name} reads {finding.reads}, {why}: use cv={finding.instead}"
 
 
 def _what_fits_cost(caller: Caller, kind: type, record: PrivacyRecord) -> str:

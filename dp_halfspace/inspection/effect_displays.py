@@ -191,14 +191,13 @@ class EffectsDisplay:
         model = getattr(model, "best_estimator_", model)
         if len(model.classes_) > MOST_SHOWN_CLASSES:
             raise ValueError(f"effects are shown of at most {MOST_SHOWN_CLASSES} classes")
-        is_table = hasattr(model, "encoding_")
-        facts = _facts_of_table(model) if is_table else _facts_of_numbers(model)
+        facts = _facts(model)
         grids = list(_grids(facts))
         empty = np.full((1, len(facts)), None, dtype=object)
         for place, cells, column in grids:
             if facts[place][0].is_number:
                 empty[0, place] = 0.5 if column.labels else cells[_CURVE_POINTS // 2]
-        if not is_table:
+        if not hasattr(model, "encoding_"):
             empty = empty.astype(np.float64)
         columns = [_effect(model, empty, *grid) for grid in grids]
         explained = _explained(model, empty, grids, columns)
@@ -263,25 +262,24 @@ _Fact: TypeAlias = tuple[Column, float, float, bool]
 _Grid: TypeAlias = tuple[int, Any, ColumnEffect]
 
 
-def _facts_of_table(model: Any) -> list[_Fact]:
-    released, scales = model._columns_in_estimated_scales, model.column_scales_
-    pairs = iter(zip(scales.center, scales.scale, strict=True))
-    return [
-        (column, *(next(pairs) if column.is_number else (0.0, 0.0)), column.name in released)
-        for column in model.encoding_.columns
-    ]
-
-
-def _facts_of_numbers(model: Any) -> list[_Fact]:
-    scaler = getattr(model, "scaler_", None)
-    if not isinstance(scaler, ReleasedScaler):
+def _facts(model: Any) -> list[_Fact]:
+    scales = getattr(model, "scaler_", None)
+    if hasattr(model, "encoding_"):
+        columns, scales = model.encoding_.columns, model.column_scales_
+        released = model._columns_in_estimated_scales
+    elif isinstance(scales, ReleasedScaler):
+        columns = [Column(str(name), "number") for name in column_names(model)]
+        released = {column.name for column in columns}
+    else:
         raise ValueError(
             "curves need released column scales, or the ranges of a PrivateTableClassifier: this "
             "model has neither, so there is no axis in the units of its columns"
         )
-    pairs = zip(np.asarray(scaler.center).tolist(), np.asarray(scaler.scale).tolist(), strict=True)
-    names = map(str, column_names(model))
-    return [(Column(name, "number"), *pair, True) for name, pair in zip(names, pairs, strict=True)]
+    pairs = zip(np.asarray(scales.center).tolist(), np.asarray(scales.scale).tolist(), strict=True)
+    return [
+        (column, *(next(pairs) if column.is_number else (0.0, 0.0)), column.name in released)
+        for column in columns
+    ]
 
 
 def _grids(facts: Sequence[_Fact]) -> Iterator[_Grid]:

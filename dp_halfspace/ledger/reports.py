@@ -35,10 +35,9 @@ def describe_state(cap: Cap, balance: Balance) -> str:
 def describe_refusal(cap: Cap, balance: Balance, record: PrivacyRecord) -> str:
     """Say what is asked for, what was before, and what both together would cost."""
     asked = f"epsilon {rounded_text(record.epsilon)} at delta {record.delta:.3g}"
-    text = (
-        f"The release asks for {asked}. Before it: {describe_state(cap, balance)}. With it, "
-        f"{describe_spent(cap, [*balance.events, *record.events])} would be spent"
-    )
+    before = describe_state(cap, balance)
+    spent = describe_spent(cap, [*balance.events, *record.events])
+    text = f"The release asks for {asked}. Before it: {before}. With it, {spent} would be spent"
     if cap.adaptive:
         text += ". An adaptive ledger accepts Gaussian and pure DP releases only, as Gaussian ones"
     return text

@@ -304,10 +304,10 @@ class FileStore(_HasTerms):
                     connection.execute("BEGIN IMMEDIATE" if writes else "BEGIN")
                     account = _account_in(connection, self.path)
                     if account.digest != self.first_digest:
-                        raise ValueError(
-                            f"the file of the ledger {self.handle} was replaced by another "
-                            "ledger: open it again if that is the one to charge"
+                        text = (
+                            f"the file of the ledger {self.handle} was replaced by another ledger"
                         )
+                        raise ValueError(f"{text}: open it again if that is the one to charge")
                     yield _SqlTransaction(connection, self.path, account)
                     # The entry is durable before noise is drawn; after an exception this is not
                     # reached.
