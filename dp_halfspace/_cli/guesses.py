@@ -159,5 +159,5 @@ def _with_format(cells: _Cells) -> Iterator[Guess]:
     row = cells.row(
         lambda value: reads(value, best[0]) and not any(reads(value, form) for form in others)
     )
-    which = "both formats, of which to choose one" if len(best) > 1 else "the proposed format"
+    which = "both formats: choose one of them" if len(best) > 1 else "the proposed format"
     yield Guess({"kind": "date", "format": CHOICE.join(best)}, f"{row} has a date of {which}")

@@ -262,7 +262,9 @@ def _measured(model: Any, scores: Sequence[Any]) -> str:
     for score in scores:
         others = score.classes.tolist()
         if others != own:
-            raise ValueError(f"a score is of the classes {others}, and this model has {own}")
+            raise ValueError(
+                f"a score is of the classes {others}, not {own}: give scores of this model"
+            )
     if not scores:
         return "<p>No score was given, so this card does not state how good the model is.</p>"
     costs = dict.fromkeys(_cost_of_scores(score.privacy_) for score in scores)
