@@ -229,7 +229,5 @@ def warn_of_label_among_columns(y: Any, names: Iterable[str]) -> None:
     columns: Any = getattr(y, kinds[0]) if kinds else ()
     name = columns[0] if len(columns) == 1 else getattr(y, "name", None)
     if isinstance(name, str) and name in names:
-        warn_caller(
-            f"X has a column {name!r}, and y has this name: a model that reads the labels as a "
-            "feature is useless for new records. Leave the column out of X"
-        )
+        useless = "a model that reads the labels as a feature is useless for new records"
+        warn_caller(f"X has a column {name!r}, and y has this name: {useless}. Leave it out of X")

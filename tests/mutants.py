@@ -551,7 +551,7 @@ MUTANTS = [
         (
             "",
             '"sparse_threshold": 0',
-            '"sparse_threshold": (0, 0.3)',
+            '"sparse_threshold": 0.3',
             "test_the_format_of_the_default_follows_the_records",
         ),
         (

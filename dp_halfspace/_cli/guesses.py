@@ -68,11 +68,8 @@ class _Cells:
         found, self._places = read_column(texts).distinct()
         counts = np.bincount(self._places, minlength=len(found)).tolist()
         values = [canonical(text, decimal) for text in found]
-        self.there = [
-            (j, value, k)
-            for j, (value, k) in enumerate(zip(values, counts, strict=True))
-            if value is not None and k
-        ]
+        pairs = enumerate(zip(values, counts, strict=True))
+        self.there = [(j, value, k) for j, (value, k) in pairs if value is not None and k]
         self.decimal = decimal
         self.enough = NEARLY_ALL * self.count(lambda _: True)
 

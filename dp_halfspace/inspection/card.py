@@ -217,11 +217,9 @@ def _public(model: Any, groups: str | None) -> str:
     source = "found in the table and declared public" if is_seen else "stated"
     estimated: frozenset[str] = getattr(model, "_columns_in_estimated_scales", frozenset())
     kinds = list(facts.get("columns", ()))
-    columns = [
-        (name, kind, "scale estimated within the budget" if name in estimated else "")
-        for name, kind in kinds
-        if kind != "drop"
-    ]
+    note = "scale estimated within the budget"
+    used = [(name, kind) for name, kind in kinds if kind != "drop"]
+    columns = [(name, kind, note if name in estimated else "") for name, kind in used]
     dropped = [name for name, kind in kinds if kind == "drop"]
     n_columns = len(columns) or getattr(model, "n_features_in_", None)
     people = groups is not None or model.privacy_.adjacency == "replace-one-person"

@@ -231,10 +231,8 @@ class EffectsDisplay:
             If matplotlib is needed and not installed.
         """
         if not self.columns:
-            raise ValueError(
-                "no column of this model has effects to draw: columns of texts, and of numbers "
-                "with neither a stated range nor a released scale, have none"
-            )
+            none = "columns of texts, and of numbers without a stated range or a released scale"
+            raise ValueError(f"no column of this model has effects to draw: {none}, have none")
         rows = math.ceil(len(self.columns) / PANELS_IN_A_ROW)
         if figure is None:
             pyplot = optional("matplotlib.pyplot", "plot", "drawing")

@@ -416,10 +416,8 @@ class PrivacyLedger:
     def _check_kind(self, record: PrivacyRecord) -> None:
         """Refuse a record without releases, with seeded noise, or with a weaker adjacency."""
         if not record.events:
-            raise BudgetError(
-                "the record lists no events, so nothing would be charged for any epsilon that it "
-                "claims: list the releases as events, for example [Pure(epsilon)]"
-            )
+            hint = "list the releases as events, for example [Pure(epsilon)]"
+            raise BudgetError(f"the record lists no events, so nothing would be charged: {hint}")
         if record.noise == "seeded":
             raise BudgetError(
                 "a ledger refuses noise from a seed, because anyone who knows the seed can "

@@ -39,7 +39,8 @@ def describe_refusal(cap: Cap, balance: Balance, record: PrivacyRecord) -> str:
     spent = describe_spent(cap, [*balance.events, *record.events])
     text = f"The release asks for {asked}. Before it: {before}. With it, {spent} would be spent"
     if cap.adaptive:
-        text += ". An adaptive ledger accepts Gaussian and pure DP releases only, as Gaussian ones"
+        rule = "accepts Gaussian and pure DP releases only, and counts both as Gaussian noise"
+        text += f". An adaptive ledger {rule}"
     return text
 
 
@@ -56,17 +57,14 @@ def summarise(cap: Cap, balance: Balance, *, dataset: str, adjacency: str) -> st
     kinds = {"one more pure DP release": 0.0}
     if cap.delta > 0.0:
         kinds[f"or one more Gaussian release at delta {cap.delta:g}"] = cap.delta
-    left = {kind: largest_single(cap, balance, delta) for kind, delta in kinds.items()}
-    return "\n".join(
-        [
-            f"Ledger of {dataset!r}: {describe_state(cap, balance)}.",
-            f"Promise: All releases from this data set that are charged here are together "
-            f"({cap.epsilon:g}, {cap.delta:g})-differentially private{condition}; "
-            f"{NEIGHBOURS[adjacency]}.",
-            "Left:",
-            *(f"  - {kind}: epsilon {epsilon:g}" for kind, epsilon in left.items()),
-        ]
+    left = [f"  - {kind}: epsilon {largest_single(cap, balance, kinds[kind]):g}" for kind in kinds]
+    state = f"Ledger of {dataset!r}: {describe_state(cap, balance)}."
+    promise = (
+        "Promise: All releases from this data set that are charged here are together "
+        f"({cap.epsilon:g}, {cap.delta:g})-differentially private{condition}; "
+        f"{NEIGHBOURS[adjacency]}."
     )
+    return "\n".join([state, promise, "Left:", *left])
 
 
 def largest_single(cap: Cap, balance: Balance, delta: float) -> float:

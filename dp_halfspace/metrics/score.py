@@ -119,10 +119,8 @@ class PrivateScore:
             names = [f"{true}, predicted {said}" for true in labels for said in labels]
         parts = (np.ravel(part).tolist() for part in (self.value, *self.interval))
         texts = ([f"{number:.{digits}f}" for number in part] for part in parts)
-        return [
-            (name, value, f"{low} to {high}")
-            for name, value, low, high in zip(names, *texts, strict=True)
-        ]
+        found = zip(names, *texts, strict=True)
+        return [(name, value, f"{low} to {high}") for name, value, low, high in found]
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain data that JSON can hold, from which `from_dict` rebuilds the score."""

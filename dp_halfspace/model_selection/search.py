@@ -321,10 +321,8 @@ class PrivateSearchCV(WrappingClassifier):
             is_pure = isinstance(self.delta, str) and self.estimator.delta == 0
             delta = 0.0 if is_pure else resolved_delta(self.delta, facts["n_samples"])
             # The data are validated once for each candidate, and not for each budget or repeat.
-            plans = [
-                self._candidate({**params, "delta": delta})._plans(X, y)
-                for params in grid[:: self.n_repeats]
-            ]
+            once = [self._candidate({**each, "delta": delta}) for each in grid[:: self.n_repeats]]
+            plans = [candidate._plans(X, y) for candidate in once]
         return grid, [plan for plan in plans for _ in range(self.n_repeats)], first, delta
 
     def _planned(self, data: _Data) -> tuple[SearchPlan, PrivacyRecord]:
