@@ -22,11 +22,7 @@ from dp_halfspace._silence import result_or
 from dp_halfspace._sklearn_compat import Interval
 from dp_halfspace.data.chunked_data import by_chunks, checked_chunks
 from dp_halfspace.data.owners import sort_by_person
-from dp_halfspace.data.validation import (
-    check_features,
-    is_chunked,
-    stand_in,
-)
+from dp_halfspace.data.validation import check_features, is_chunked, stand_in
 from dp_halfspace.engine.moment import RowClip
 from dp_halfspace.engine.scales import (
     CLIP,
