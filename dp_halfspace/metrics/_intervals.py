@@ -202,24 +202,9 @@ def mean_log_loss(released: Released) -> Estimate:
     return LARGEST_LOG_LOSS * _invert(total, float(n), deviation)
 
 
-def _of_table(released: Released, numerator: list[int], denominator: list[int]) -> Estimate:
+def ratio_in_table(released: Released, numerator: list[int], denominator: list[int]) -> Estimate:
     """Estimate a ratio by weights of true and false negatives and positives, row by row."""
     return _ratio(released.flat, np.array(numerator, float), np.array(denominator, float))
-
-
-def recall(released: Released) -> Estimate:
-    """Estimate the share of the second class that is predicted as such, from a confusion matrix."""
-    return _of_table(released, [0, 0, 0, 1], [0, 0, 1, 1])
-
-
-def precision(released: Released) -> Estimate:
-    """Estimate the share of the second class among the records predicted to be of it."""
-    return _of_table(released, [0, 0, 0, 1], [0, 1, 0, 1])
-
-
-def f1(released: Released) -> Estimate:
-    """Estimate the harmonic mean of recall and precision."""
-    return _of_table(released, [0, 0, 0, 2], [0, 1, 1, 2])
 
 
 def accuracy_in_table(released: Released) -> Estimate:

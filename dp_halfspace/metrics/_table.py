@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -59,10 +60,10 @@ class Metric:
 _TWO_CELLS = (2, math.sqrt(2.0))
 
 
-def _of_confusions(estimate: Callable[[intervals.Released], intervals.Estimate]) -> Metric:
-    """Return a metric of two classes that is a function of the confusion matrix."""
-    counts = tallies.count_confusions
-    return Metric(_TWO_CELLS, counts, estimate, is_binary=True, in_group=estimate)
+def _of_confusions(numerator: list[int], denominator: list[int]) -> Metric:
+    """Return a metric of two classes: a ratio by weights of the confusions, row by row."""
+    estimate = partial(intervals.ratio_in_table, numerator=numerator, denominator=denominator)
+    return Metric(_TWO_CELLS, tallies.count_confusions, estimate, is_binary=True, in_group=estimate)
 
 
 def _of_scores(estimate: Callable[[intervals.Released], intervals.Estimate]) -> Metric:
@@ -99,7 +100,7 @@ METRICS: dict[str, Metric] = {
     "confusion_matrix": Metric(
         _TWO_CELLS, tallies.count_confusions, intervals.counts_of_records, largest=math.inf
     ),
-    "f1": _of_confusions(intervals.f1),
+    "f1": _of_confusions([0, 0, 0, 2], [0, 1, 1, 2]),
     "log_loss": Metric(
         (tallies.SCALE, float(tallies.SCALE)),
         tallies.sum_losses,
@@ -109,7 +110,7 @@ METRICS: dict[str, Metric] = {
         majority=None,
         largest=tallies.LARGEST_LOG_LOSS,
     ),
-    "precision": _of_confusions(intervals.precision),
-    "recall": _of_confusions(intervals.recall),
+    "precision": _of_confusions([0, 0, 0, 1], [0, 1, 0, 1]),
+    "recall": _of_confusions([0, 0, 0, 1], [0, 0, 1, 1]),
     "roc_auc": _of_scores(intervals.area_under_curve),
 }
