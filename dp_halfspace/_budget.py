@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import math
 import os
+import sys
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from numbers import Integral, Real
@@ -42,15 +43,6 @@ BUDGET: dict[str, list[Any]] = {
 }
 
 
-def _is_private_ledger(ledger: Any) -> bool:
-    """Return whether a ledger is a `PrivacyLedger`, loading its module only if it may be one."""
-    if ledger is None or isinstance(ledger, str | os.PathLike):
-        return False
-    from dp_halfspace.ledger import PrivacyLedger  # noqa: PLC0415 - see above
-
-    return isinstance(ledger, PrivacyLedger)
-
-
 def opened_ledger(ledger: Any, estimator: str, plan: Callable[[float], PrivacyRecord]) -> Any:
     """Return the ledger of a parameter, opened by `open_ledger`, or None.
 
@@ -60,14 +52,13 @@ def opened_ledger(ledger: Any, estimator: str, plan: Callable[[float], PrivacyRe
     """
     if ledger is None:
         return None
-    from dp_halfspace.ledger.ledger import open_ledger  # noqa: PLC0415 - see above
+    from dp_halfspace.ledger.ledger import PrivacyLedger, open_ledger  # noqa: PLC0415 - see above
 
     opened = open_ledger(ledger)
-    if not _is_private_ledger(opened):
+    if not isinstance(opened, PrivacyLedger):
         _refuse_copied_accounts(type(opened))
     # A ledger of the user may have nothing but the method `charge`.
-    is_named = hasattr(opened, "for_estimator")
-    return opened.for_estimator(estimator, plan) if is_named else opened
+    return opened.for_estimator(estimator, plan) if hasattr(opened, "for_estimator") else opened
 
 
 def _refuse_copied_accounts(kind: type) -> None:
@@ -111,7 +102,9 @@ class SharedLedger(BaseEstimator):
             Plain values, where those given were plain, that make an estimator with this ledger.
         """
         params = super().get_params(deep)
-        if _is_private_ledger(params.get("ledger")):
+        # There is no such ledger unless its module is loaded.
+        module = sys.modules.get("dp_halfspace.ledger.ledger")
+        if module is not None and isinstance(params.get("ledger"), module.PrivacyLedger):
             params["ledger"] = params["ledger"].handle
         return dict(params)
 

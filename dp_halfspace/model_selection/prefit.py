@@ -61,8 +61,7 @@ class PrefitClassifier(WrappingClassifier, ABC):
 
     def _check_model(self) -> None:
         """Refuse an object that is not a fitted classifier with the required methods."""
-        name = type(self).__name__
-        kind = type(self.estimator).__name__
+        name, kind = type(self).__name__, type(self.estimator).__name__
         if isinstance(self.estimator, type) or not hasattr(self.estimator, "predict"):
             raise ValueError(f"estimator of {name} must be a fitted classifier, got {kind}")
         if not hasattr(self.estimator, "classes_"):
