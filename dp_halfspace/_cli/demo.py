@@ -102,7 +102,5 @@ def advice(scores: Scores, budgets: list[float]) -> str:
         none = f"none of these classes reaches more than {reached} over the majority class"
         return f"Advice: {none}; use a larger epsilon or more rows."
     name = max(gains, key=lambda name: gains[name][enough])
-    start = f"begin with {name} at epsilon {budgets[enough]:g}"
-    return (
-        f"Advice: for a table like this, {start}, which reached {reached} over the majority class."
-    )
+    start = f"begin with {name} at epsilon {budgets[enough]:g}, which reached {reached}"
+    return f"Advice: for a table like this, {start} over the majority class."

@@ -356,9 +356,6 @@ def _area(scores: NDArray[np.float64], codes: NDArray[np.intp], n_classes: int) 
     columns = scores.reshape(len(codes), -1)
     sizes = np.bincount(codes, minlength=n_classes)
     classes = [1] if n_classes == 2 else range(n_classes)
-    areas = [
-        roc_auc_score(codes == k, columns[:, min(k, columns.shape[1] - 1)])
-        for k in classes
-        if 0 < sizes[k] < len(codes)
-    ]
+    there, last = [k for k in classes if 0 < sizes[k] < len(codes)], columns.shape[1] - 1
+    areas = [roc_auc_score(codes == k, columns[:, min(k, last)]) for k in there]
     return float(np.mean(areas)) if areas else math.nan
