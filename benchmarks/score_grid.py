@@ -150,10 +150,6 @@ def _by_group(metric: str, truth: Callable[[Any], Any]) -> Case:
     return Case(TABLES, confusion, truth, "confusion_matrix", estimate=estimate, part=GROUP)
 
 
-def _majority(released: Released) -> Estimate:
-    return _intervals.majority_share(_intervals.classes_by_rows(released))
-
-
 CASES = {
     "accuracy": Case(TABLES, confusion, np.trace, "accuracy", _right_and_classes),
     "accuracy by group": _by_group("accuracy", np.trace),
@@ -169,7 +165,7 @@ CASES = {
     "log_loss": Case(LOSSES, by_score, np.mean, "log_loss", losses=log_losses),
     "majority": Case(
         TABLES, confusion, lambda t: t.sum(axis=1).max(), "balanced_accuracy", _wrong_and_right,
-        _majority,
+        _intervals.majority_share,
     ),
     "precision": Case(TWO_CLASSES, of_two_classes, precision, "precision"),
     "recall": Case(TWO_CLASSES, of_two_classes, lambda t: t[1, 1] / t[1].sum(), "recall"),

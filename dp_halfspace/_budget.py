@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import math
 import os
+import sys
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from numbers import Integral, Real
@@ -42,15 +43,6 @@ BUDGET: dict[str, list[Any]] = {
 }
 
 
-def _is_private_ledger(ledger: Any) -> bool:
-    """Return whether a ledger is a `PrivacyLedger`, loading its module only if it may be one."""
-    if ledger is None or isinstance(ledger, str | os.PathLike):
-        return False
-    from dp_halfspace.ledger import PrivacyLedger  # noqa: PLC0415 - see above
-
-    return isinstance(ledger, PrivacyLedger)
-
-
 def opened_ledger(ledger: Any, estimator: str, plan: Callable[[float], PrivacyRecord]) -> Any:
     """Return the ledger of a parameter, opened by `open_ledger`, or None.
 
@@ -60,14 +52,13 @@ def opened_ledger(ledger: Any, estimator: str, plan: Callable[[float], PrivacyRe
     """
     if ledger is None:
         return None
-    from dp_halfspace.ledger.ledger import open_ledger  # noqa: PLC0415 - see above
+    from dp_halfspace.ledger.ledger import PrivacyLedger, open_ledger  # noqa: PLC0415 - see above
 
     opened = open_ledger(ledger)
-    if not _is_private_ledger(opened):
+    if not isinstance(opened, PrivacyLedger):
         _refuse_copied_accounts(type(opened))
     # A ledger of the user may have nothing but the method `charge`.
-    is_named = hasattr(opened, "for_estimator")
-    return opened.for_estimator(estimator, plan) if is_named else opened
+    return opened.for_estimator(estimator, plan) if hasattr(opened, "for_estimator") else opened
 
 
 def _refuse_copied_accounts(kind: type) -> None:
@@ -93,9 +84,9 @@ class SharedLedger(BaseEstimator):
     ledger: Any
 
     _adjacency: ClassVar[str] = "replace-one"
-    # The validated data of a fit, and the record of a fit to them with another epsilon.
+    # The validated data of a fit, and the plan and the record of a fit to them.
     _training_data: Callable[..., Any]
-    _record_with: Callable[..., PrivacyRecord]
+    _planned: Callable[..., tuple[Any, PrivacyRecord]]
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Return the parameters; a `PrivacyLedger` appears as the text that stands for it.
@@ -111,7 +102,9 @@ class SharedLedger(BaseEstimator):
             Plain values, where those given were plain, that make an estimator with this ledger.
         """
         params = super().get_params(deep)
-        if _is_private_ledger(params.get("ledger")):
+        # There is no such ledger unless its module is loaded.
+        module = sys.modules.get("dp_halfspace.ledger.ledger")
+        if module is not None and isinstance(params.get("ledger"), module.PrivacyLedger):
             params["ledger"] = params["ledger"].handle
         return dict(params)
 
@@ -119,6 +112,10 @@ class SharedLedger(BaseEstimator):
     def _plans(self, *data: Any, **options: Any) -> Callable[[float], PrivacyRecord]:
         """Return the record of `plan` as a function of epsilon; the data are validated once."""
         return partial(self._record_with, self._training_data(*data, **options))
+
+    def _record_with(self, data: Any, epsilon: float) -> PrivacyRecord:
+        """Return the record of a fit with another epsilon."""
+        return self._with_epsilon(epsilon)._planned(data)[1]
 
     def _with_epsilon(self, epsilon: float) -> Self:
         """Return a copy with another epsilon, to plan a fit with it."""
@@ -206,14 +203,12 @@ def warn_of_calls_around(record: PrivacyRecord) -> None:
             "others in each of their fits: state classes=[0, 1] (of OutputCodeClassifier [-1, 1]), "
             "or fit this classifier itself, if it takes more than two classes"
         )
-    found = [
-        f"{f.step} reads {f.reads}; instead use {f.instead}" for f in findings_of_pipeline(calls)
-    ]
+    findings = findings_of_pipeline(calls)
+    found = [f"{each.step} reads {each.reads}; instead use {each.instead}" for each in findings]
     if found:
         warn_caller(
-            "steps of this pipeline learn from the records, which the guarantee of the fit does "
-            f"not cover: {'. '.join(found)}. Wrap a step that was fitted to public data in a "
-            "FrozenEstimator"
+            "steps of this pipeline learn from the records, which the guarantee of a fit does not "
+            f"cover: {'. '.join(found)}. Wrap one that was fitted to public data in FrozenEstimator"
         )
 
 
@@ -227,7 +222,5 @@ def warn_of_label_among_columns(y: Any, names: Iterable[str]) -> None:
     columns: Any = getattr(y, kinds[0]) if kinds else ()
     name = columns[0] if len(columns) == 1 else getattr(y, "name", None)
     if isinstance(name, str) and name in names:
-        warn_caller(
-            f"X has a column {name!r}, and y has this name: a model that reads the labels as a "
-            "feature is useless for new records. Leave the column out of X"
-        )
+        useless = "a model that reads the labels as a feature is useless for new records"
+        warn_caller(f"X has a column {name!r}, and y has this name: {useless}. Leave it out of X")

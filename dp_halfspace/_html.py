@@ -48,12 +48,10 @@ def page(title: str, sections: Mapping[str, str]) -> str:
 
 def table(*rows: tuple[Any, ...]) -> str:
     """Return a table whose first cells are headings."""
-    lines = (
-        f'<tr><th scope="row">{escape(printable(first))}</th>'
-        + "".join(f"<td>{escape(printable(cell))}</td>" for cell in cells)
-        + "</tr>"
-        for first, *cells in rows
-    )
+    lines = []
+    for first, *cells in rows:
+        held = "".join(f"<td>{escape(printable(cell))}</td>" for cell in cells)
+        lines.append(f'<tr><th scope="row">{escape(printable(first))}</th>{held}</tr>')
     return "\n".join(["<table>", *lines, "</table>"])
 
 

@@ -151,15 +151,11 @@ def check_values(constraints: dict[str, list[Any]], values: dict[str, Any], owne
     for name, given in values.items():
         value = params[name] = plain(given)
         takes_flags = "boolean" in constraints[name] or "verbose" in constraints[name]
-        if isinstance(value, bool) and not takes_flags:
-            raise ValueError(
-                f"The {name!r} parameter of {owner} must not be a boolean. Got {value!r} instead."
-            )
-        if isinstance(value, Real) and not isinstance(value, Integral | float | np.generic):
-            raise ValueError(
-                f"The {name!r} parameter of {owner} must be a float, not another type of number. "
-                f"Got {value!r} instead."
-            )
+        is_flag = isinstance(value, bool) and not takes_flags
+        is_other = isinstance(value, Real) and not isinstance(value, Integral | float | np.generic)
+        if is_flag or is_other:
+            must = "not be a boolean" if is_flag else "be a float, not another type of number"
+            raise ValueError(f"The {name!r} parameter of {owner} must {must}. Got {value!r}.")
     validate_parameter_constraints(constraints, params, caller_name=owner)
 
 
@@ -181,8 +177,7 @@ def fit_context(fit: Fit) -> Fit:
             return fit(estimator, *args, **kwargs)
         raise OutOfMemory(
             "there is not enough memory for this fit: use fewer columns, classes or components, or "
-            "give the rows in chunks, as dask arrays or by dp_halfspace.datasets.in_chunks. What a "
-            "ledger was charged remains charged"
+            "chunks (dp_halfspace.datasets.in_chunks). What a ledger was charged remains charged"
         )
 
     # scikit-learn assumes that a parameter of this name accepts any weights, and that weights equal

@@ -7,64 +7,34 @@ are read.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from numbers import Integral
-from typing import Any, TypeAlias
+from typing import Any
 
-_Condition: TypeAlias = tuple[Callable[[Any], bool], str]
-_ALWAYS: _Condition = (lambda _: True, "")
-
-
-def _has_stated_categories(step: Any) -> bool:
-    limits = (step.min_frequency, step.max_categories)
-    return not isinstance(step.categories, str) and limits == (None, None)
-
-
-# Steps of scikit-learn that learn only public shapes and names, with the condition on their
-# parameters. Every other step is a finding.
-_STATELESS: dict[str, _Condition] = {
-    **dict.fromkeys(("Binarizer", "FeatureHasher", "FrozenEstimator"), _ALWAYS),
-    **dict.fromkeys(("GaussianRandomProjection", "SparseRandomProjection"), _ALWAYS),
-    **dict.fromkeys(("HashingVectorizer", "Normalizer", "PolynomialFeatures"), _ALWAYS),
-    **dict.fromkeys(("FeatureUnion", "FixedThresholdClassifier"), _ALWAYS),
-    "Pipeline": (lambda step: step.memory is None, "memory=None"),
+# A value that the user states: neither a text, such as "auto", nor None.
+_STATED = object()
+_CATEGORIES = {"categories": _STATED, "min_frequency": None, "max_categories": None}
+# Steps of scikit-learn that learn only public shapes and names if these parameters have these
+# values. Every other step is a finding.
+_STATELESS: dict[str, dict[str, Any]] = {
+    **{name: {} for name in ("Binarizer", "FeatureHasher", "FrozenEstimator")},
+    **{name: {} for name in ("GaussianRandomProjection", "SparseRandomProjection")},
+    **{name: {} for name in ("HashingVectorizer", "Normalizer", "PolynomialFeatures")},
+    **{name: {} for name in ("FeatureUnion", "FixedThresholdClassifier")},
+    "Pipeline": {"memory": None},
     # The format of its output, CSR or dense, would follow the number of zeros.
-    "ColumnTransformer": (lambda step: step.sparse_threshold == 0, "sparse_threshold=0"),
+    "ColumnTransformer": {"sparse_threshold": 0},
     # Errors and warnings about categories that are not stated would quote them.
-    "OneHotEncoder": (
-        lambda step: (
-            _has_stated_categories(step) and (step.handle_unknown, step.drop) == ("ignore", None)
-        ),
-        "categories=[...] and handle_unknown='ignore', and without drop, min_frequency and "
-        "max_categories",
-    ),
-    "OrdinalEncoder": (
-        lambda step: _has_stated_categories(step) and step.handle_unknown == "use_encoded_value",
-        "categories=[...], handle_unknown='use_encoded_value' and unknown_value=-1",
-    ),
-    "SimpleImputer": (
-        lambda step: (
-            (step.strategy, step.keep_empty_features, step.add_indicator)
-            == ("constant", True, False)
-        ),
-        "strategy='constant' and keep_empty_features=True",
-    ),
-    "SplineTransformer": (
-        lambda step: not isinstance(step.knots, str) and step.extrapolation != "error",
-        "knots=array and extrapolation='constant'",
-    ),
-    "CountVectorizer": (lambda step: step.vocabulary is not None, "vocabulary=[...]"),
-    "TfidfVectorizer": (
-        lambda step: step.vocabulary is not None and not step.use_idf,
-        "vocabulary=[...] and use_idf=False",
-    ),
-    "RBFSampler": (lambda step: not isinstance(step.gamma, str), "a number as gamma"),
+    "OneHotEncoder": {**_CATEGORIES, "handle_unknown": "ignore", "drop": None},
+    "OrdinalEncoder": {**_CATEGORIES, "handle_unknown": "use_encoded_value"},
+    "SimpleImputer": {"strategy": "constant", "keep_empty_features": True, "add_indicator": False},
+    "SplineTransformer": {"knots": _STATED, "extrapolation": "constant"},
+    "CountVectorizer": {"vocabulary": _STATED},
+    "TfidfVectorizer": {"vocabulary": _STATED, "use_idf": False},
+    "RBFSampler": {"gamma": _STATED},
     # Its warning tells whether the inverse restores some of the rows.
-    "FunctionTransformer": (
-        lambda step: None in (step.func, step.inverse_func) or not step.check_inverse,
-        "check_inverse=False",
-    ),
+    "FunctionTransformer": {"check_inverse": False},
 }
 # Splitters that read neither labels nor other records.
 _SPLITTERS = (
@@ -106,10 +76,7 @@ NOT_PRIVATE = {
 }
 _READS = "the records, as far as is known"
 _UNKNOWN = "not known"
-_INSTEAD = (
-    "a step or classifier of dp_halfspace, stated values, or a FrozenEstimator fitted to public "
-    "data"
-)
+_INSTEAD = "a step or classifier of dp_halfspace, stated values or a FrozenEstimator of public data"
 
 
 def check_pipeline(estimator: Any, cv: Any = None) -> tuple[PipelineFinding, ...]:
@@ -172,14 +139,14 @@ def _walk(path: str, step: Any) -> Iterator[PipelineFinding]:
     kind = type(step)
     name, library = kind.__name__, library_of(kind)
     shown = f"{path} ({name})" if path else name
-    is_good, words = _STATELESS.get(name, (lambda _: False, ""))
+    wanted = _STATELESS.get(name)
     if library == "dp_halfspace":
         yield from _check_parameters(shown, step)
     elif library not in ("sklearn", "imblearn"):
         reads = _READS if kind.__module__.startswith("imblearn.") else _UNKNOWN
         yield PipelineFinding(shown, reads, _INSTEAD)
-    elif not is_good(step):
-        instead = f"{name} with {words}" if words else NOT_PRIVATE.get(name, _INSTEAD)
+    elif wanted is None or not all(_has(step, *value) for value in wanted.items()):
+        instead = f"{name}({_written(wanted)})" if wanted else NOT_PRIVATE.get(name, _INSTEAD)
         yield PipelineFinding(shown, _READS, instead)
         if name.endswith("SearchCV"):
             yield from check_splits(f"{path}__cv" if path else "cv", step.cv)
@@ -188,6 +155,22 @@ def _walk(path: str, step: Any) -> Iterator[PipelineFinding]:
     if name != "FrozenEstimator" or not library:
         for inner, held in _inner_steps(step):
             yield from _walk(f"{path}__{inner}" if path else inner, held)
+
+
+def _has(step: Any, parameter: str, value: Any) -> bool:
+    """Return whether a parameter has a value, or one with which the step learns as little."""
+    given = getattr(step, parameter)
+    if value is _STATED:
+        return not (given is None or isinstance(given, str))
+    if parameter == "check_inverse" and None in (step.func, step.inverse_func):
+        return True
+    if parameter == "extrapolation":
+        return bool(given != "error")
+    return given is None if value is None else bool(given == value)
+
+
+def _written(wanted: Mapping[str, Any]) -> str:
+    return ", ".join(f"{k}={'...' if v is _STATED else repr(v)}" for k, v in wanted.items())
 
 
 def _check_columns(path: str, step: Any) -> Iterator[PipelineFinding]:

@@ -12,8 +12,6 @@ from collections import Counter
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
-from dataclasses import dataclass, field
-from threading import Lock
 from typing import Any, NamedTuple, cast
 
 from dp_halfspace._pipelines import NOT_PRIVATE, SEVERAL, check_splits
@@ -152,14 +150,12 @@ def _warn_of_calls(kind: type, record: PrivacyRecord, *, has_ledger: bool) -> bo
     sentences = []
     if not has_ledger and caller.n_fits != 1 and kind not in said:
         sentences += [_what_fits_cost(caller, kind, record), _SHARE_A_LEDGER]
-    is_function = caller.name in FUNCTIONS and not has_ledger
-    if not said and (is_function or caller.name in NOT_PRIVATE):
-        instead = NOT_PRIVATE.get(caller.name, "private_score on held-out records")
-        sentences.append(
-            f"{caller.name} uses exact results on the records, so that its result is not private: "
-            f"instead use {instead}"
-        )
     if not said:
+        is_function = caller.name in FUNCTIONS and not has_ledger
+        instead = NOT_PRIVATE.get(caller.name, "private_score on held-out records")
+        exact = "uses exact results on the records, so that its result is not private"
+        if is_function or caller.name in NOT_PRIVATE:
+            sentences.append(f"{caller.name} {exact}: instead use {instead}")
         unseen = {each.name: _UNSEEN[each.name] for each in around if each.name in _UNSEEN}
         sentences += [text.format(name) for name, text in unseen.items()]
         sentences += [text for each in around for text in _what_folds_read(each)]
@@ -177,10 +173,8 @@ def _what_folds_read(caller: Caller) -> Iterator[str]:
     if not (is_function or is_chain or caller.name.endswith("SearchCV")):
         return
     for finding in check_splits("cv", cv):
-        yield (
-            f"{caller.name} reads {finding.reads}, so that one record may move others to another "
-            f"fold, and the fits protect it less: use cv={finding.instead}"
-        )
+        why = "so that one record may move others to another fold, and the fits protect it less"
+        yield f"{caller.name} reads {finding.reads}, {why}: use cv={finding.instead}"
 
 
 def _what_fits_cost(caller: Caller, kind: type, record: PrivacyRecord) -> str:
@@ -192,10 +186,8 @@ def _what_fits_cost(caller: Caller, kind: type, record: PrivacyRecord) -> str:
         return f"{makes}, and the budget of each, here {budget}, adds to that of the others"
     total = _total(Counter(record.events), caller.n_fits, record.delta)
     # Fits to few records, or with other parameters, may be planned in another way.
-    return (
-        f"{makes}, each with {budget}: together they have about epsilon={total} for a "
-        f"{_unit(record)} that is in all of them"
-    )
+    whom = f"a {_unit(record)} that is in all of them"
+    return f"{makes}, each with {budget}: together they have about epsilon={total} for {whom}"
 
 
 def _total(events: Counter[Event], times: int, delta: float) -> str:
@@ -214,18 +206,9 @@ def _unit(record: PrivacyRecord) -> str:
 # Fits one after the other -------------------------------------------------------------------------
 
 
-@dataclass(slots=True)
-class _Fits:
-    """The fits of this process to tables with the same public facts."""
-
-    n_fits: int = 0
-    delta: float = 0.0
-    events: Counter[Event] = field(default_factory=Counter)
-    is_said: bool = False
-
-
-_TABLES_SEEN: dict[Hashable, _Fits] = {}
-_COUNT_LOCK = Lock()
+# The fits of this process to tables with the same public facts, equal events and deltas together;
+# None after the warning.
+_TABLES_SEEN: dict[Hashable, Counter[tuple[tuple[Event, ...], float]] | None] = {}
 
 
 def _count(record: PrivacyRecord, X: Any, *, is_silent: bool) -> None:
@@ -233,13 +216,14 @@ def _count(record: PrivacyRecord, X: Any, *, is_silent: bool) -> None:
     public = dict(record.public)
     n_units = public["n_samples"]
     key = (record.adjacency, n_units, _columns_of(X), tuple(map(repr, public.get("classes", ()))))
-    with _COUNT_LOCK:
-        before = _TABLES_SEEN.get(key, _Fits())
-    n_fits, delta = before.n_fits + 1, max(before.delta, record.delta)
-    events = before.events + Counter(record.events)
-    must_warn = n_fits > 1 and not before.is_said and not is_silent
+    before = _TABLES_SEEN.get(key, Counter())
+    if before is None:
+        return
+    fits = before + Counter([(record.events, record.delta)])
+    must_warn = bool(before) and not is_silent
     if must_warn:
-        unit = _unit(record)
+        unit, n_fits, delta = _unit(record), fits.total(), max(delta for _, delta in fits)
+        events = Counter(event for (each, _), k in fits.items() for event in each * k)
         same = "columns and classes" if public.get("classes") else "columns"
         own_delta = "" if record.delta == delta else f" at delta={record.delta:.3g}"
         text = (
@@ -249,13 +233,8 @@ def _count(record: PrivacyRecord, X: Any, *, is_silent: bool) -> None:
             "add to it without another warning, and a worker process counts its own fits only"
         )
         # A filter that makes an error of it prevents this fit, which is then not counted.
-        warn_caller(
-            ". ".join([text, _SHARE_A_LEDGER, _IGNORE]), RepeatedFitWarning, beyond=_LIBRARIES
-        )
-    is_said = before.is_said or must_warn
-    with _COUNT_LOCK:
-        # What is not needed for a later warning is not kept.
-        _TABLES_SEEN[key] = _Fits(n_fits, delta, Counter() if is_said else events, is_said)
+        warn_caller(f"{text}. {_SHARE_A_LEDGER}. {_IGNORE}", RepeatedFitWarning, beyond=_LIBRARIES)
+    _TABLES_SEEN[key] = None if must_warn else fits
 
 
 def _columns_of(X: Any) -> Hashable:

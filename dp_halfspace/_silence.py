@@ -52,20 +52,18 @@ class _Shared:
                 self._restored.close()
 
 
-class _OfThread:
+class _OfThread(local):
     """Changes something of the running thread alone while it is inside."""
 
     def __init__(self, change: Callable[[ExitStack], None]) -> None:
-        self._change = change
-        self._own = local()
+        self._change, self._entered = change, list[ExitStack]()
 
     def __enter__(self) -> None:
-        restored = ExitStack()
-        self._change(restored)
-        self._own.entered = [*getattr(self._own, "entered", ()), restored]
+        self._entered.append(ExitStack())
+        self._change(self._entered[-1])
 
     def __exit__(self, *error: object) -> None:
-        self._own.entered.pop().close()
+        self._entered.pop().close()
 
 
 def _drop_streams_and_logs(restored: ExitStack) -> None:
@@ -116,11 +114,9 @@ def result_or(otherwise: Other, call: Callable[[], Result]) -> Result | Other:
 
 
 # Libraries whose values convert to numbers and strings without a warning.
-_SILENT = frozenset(
-    (
-        *("builtins", "datetime", "decimal", "fractions", "uuid", "zoneinfo"),
-        *("numpy", "pandas", "pyarrow"),
-    )
+_SILENT = (
+    *("builtins", "datetime", "decimal", "fractions", "uuid", "zoneinfo"),
+    *("numpy", "pandas", "pyarrow"),
 )
 
 

@@ -2,6 +2,8 @@
 
 import sys
 import warnings
+from importlib import import_module
+from typing import Any
 
 
 class BudgetError(ValueError):
@@ -35,9 +37,15 @@ class RepeatedFitWarning(PrivacyWarning):
     """
 
 
-def install_hint(extra: str) -> str:
-    """Say how to install an optional part; the project is in no registry of packages."""
-    return f'install the extra `{extra}` from the checkout: pip install ".[{extra}]"'
+def optional(module: str, extra: str, use: str) -> Any:
+    """Import an optional module, or say how to install it: the project is in no registry."""
+    name = module.partition(".")[0]
+    try:
+        import_module(name)
+        return import_module(module)
+    except ImportError as error:
+        how = f'install the extra `{extra}` from the checkout: pip install ".[{extra}]"'
+        raise ImportError(f"{use} needs {name}: {how}") from error
 
 
 def warn_caller(

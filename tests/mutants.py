@@ -249,7 +249,7 @@ MUTANTS = [
             "model.fit(table.rows, table.y)",
             "test_options_reach_the_fit",
         ),
-        ("fit", "delta=options.delta,", "", "test_options_reach_the_fit"),
+        ("fit", '"delta": options.delta,', "", "test_options_reach_the_fit"),
     ),
     *of(
         "_cli/commands.py",
@@ -536,22 +536,22 @@ MUTANTS = [
         ),
         (
             "",
-            '(step.handle_unknown, step.drop) == ("ignore", None)',
-            "True",
+            '"handle_unknown": "ignore", "drop": None',
+            "",
             "test_what_tells_of_records_is_found",
         ),
         (
             "",
-            'step.handle_unknown == "use_encoded_value"',
-            "True",
+            ', "handle_unknown": "use_encoded_value"',
+            "",
             "test_what_tells_of_records_is_found",
         ),
-        ("", 'step.extrapolation != "error"', "True", "test_what_tells_of_records_is_found"),
-        ("", "step.memory is None", "True", "test_what_tells_of_records_is_found"),
+        ("_has", 'given != "error"', "True", "test_what_tells_of_records_is_found"),
+        ("", '"memory": None', "", "test_what_tells_of_records_is_found"),
         (
             "",
-            "step.sparse_threshold == 0",
-            "step.sparse_threshold in (0, 0.3)",
+            '"sparse_threshold": 0',
+            '"sparse_threshold": 0.3',
             "test_the_format_of_the_default_follows_the_records",
         ),
         (
@@ -592,8 +592,8 @@ MUTANTS = [
         ),
         (
             "",
-            "None in (step.func, step.inverse_func) or not step.check_inverse",
-            "True",
+            '"check_inverse": False',
+            "",
             "test_steps_whose_warnings_show_a_record_are_found",
         ),
     ),
@@ -1806,13 +1806,13 @@ MUTANTS = [
         ("_conclude", "max(_recompose", "min(_recompose", "test_the_costliest_history_counts"),
         ("replay", ":: -1 if number % 2 else 1", "::1", "test_data_sets_answer_first_in_turn"),
         (
-            "make_fit",
+            "fit_and_record",
             "written.getvalue()",
             'b""',
             "test_what_is_hidden_from_a_pickle_or_stands_elsewhere_is_seen",
         ),
         (
-            "make_fit",
+            "fit_and_record",
             "fingerprint(raised)",
             "repr(raised).encode()",
             "test_what_is_hidden_from_a_pickle_or_stands_elsewhere_is_seen",
@@ -3746,8 +3746,8 @@ MUTANTS = [
         ),
         (
             "_measured",
-            "np.array_equal(score.classes, np.unique(model.classes_))",
-            "True",
+            "others != own",
+            "False",
             "test_a_card_refuses_what_contradicts_the_record",
         ),
         (
@@ -4018,12 +4018,12 @@ MUTANTS = [
         ),
     ),
     *of(
-        "ledger/ledger.py",
+        "ledger/store.py",
         "tests/ledger/test_ledger_file.py",
         (
-            "PrivacyLedger.__setstate__",
-            "found.first_digest == account",
-            "True",
+            "find_store",
+            'account not in ("", store.first_digest)',
+            "False",
             "test_a_handle_does_not_charge_a_ledger_that_took_the_name_of_its_own",
         ),
     ),
@@ -4054,14 +4054,14 @@ MUTANTS = [
         ),
         (
             "FileStore.open",
-            "with _connected, closing",
-            "with closing",
+            "with _connected, _connect",
+            "with _connect",
             "test_no_process_forks_while_a_file_is_open",
         ),
         (
             "FileStore.create",
-            "with _connected, closing",
-            "with closing",
+            "with _connected, _connect",
+            "with _connect",
             "test_no_process_forks_while_a_file_is_open",
         ),
         (
@@ -4218,17 +4218,17 @@ MUTANTS = [
         ),
     ),
     *of(
-        "metrics/_held_out.py",
+        "metrics/score.py",
         "tests/metrics/test_groups.py",
-        ("group_codes", "hides_rows=hides_rows", "hides_rows=False", "test_refusals_cost_nothing"),
+        ("_groups_of", "hides_rows=is_hidden", "hides_rows=False", "test_refusals_cost_nothing"),
         (
-            "group_codes",
+            "_groups_of",
             'number.get(category_of(cell) or "", len(listed))',
             "number.get(cell, len(listed))",
             "test_a_cell_of_another_type_moves_no_other_record",
         ),
         (
-            "group_codes",
+            "_groups_of",
             "len(set(categories)) < len(categories)",
             "False",
             "test_refusals_cost_nothing",
@@ -4590,13 +4590,13 @@ MUTANTS = [
         ),
         (
             "_jobs",
-            "Budget.of(epsilon, 0.0).equal_parts(len(firsts))",
+            "Budget.of(epsilon, 0.0).equal_parts(len(tables))",
             "Budget.of(epsilon, 0.0)",
             "test_several_metrics_share_one_budget",
         ),
         (
             "_jobs",
-            "Budget.gaussian(mu).equal_parts(len(firsts))",
+            "Budget.gaussian(mu).equal_parts(len(tables))",
             "Budget.gaussian(mu)",
             "test_several_metrics_share_one_budget",
         ),
@@ -4741,19 +4741,19 @@ MUTANTS = [
             "test_scores_of_all_candidates_move_together",
         ),
         (
-            "_Search.run_mu",
+            "Search.run_mu",
             "math.sqrt(mu * mu - mu_score * mu_score) * WIDE_DOWN",
             "mu",
             "test_the_charge_covers_the_dearest_run",
         ),
         (
-            "_Search.gaussian",
+            "Search.gaussian",
             "score_sensitivity(self.n_samples)",
             "score_sensitivity(1)",
             "test_many_scores_pay_for_roundings_and_have_no_finer_noise_than_tells",
         ),
         (
-            "_Search.pure",
+            "Search.pure",
             "min(_CHOICE_SHARE * run, 1.0 / (_PRECISION * self.n_samples))",
             "_CHOICE_SHARE * run",
             "test_many_scores_pay_for_roundings_and_have_no_finer_noise_than_tells",
@@ -4815,7 +4815,7 @@ MUTANTS = [
         "model_selection/_search_plan.py",
         "tests/test_rounding.py",
         (
-            "_Search._beside",
+            "Search._beside",
             "count * WIDE_DOWN",
             "count",
             "test_what_a_budget_is_divided_into_is_lowered_by_its_factor",
@@ -4883,7 +4883,7 @@ MUTANTS = [
             "test_a_full_ledger_stops_the_search_before_any_noise",
         ),
         (
-            "PrivateSearchCV._plan_with",
+            "PrivateSearchCV._planned",
             "noise_kind(self.random_state)",
             '"os"',
             "test_the_record_says_where_the_noise_comes_from",
@@ -4968,8 +4968,8 @@ MUTANTS = [
         ),
         (
             "PrivateThresholdClassifier._release",
-            "np.floor(each.positive[-1:])",
-            "2.0 * each.positive[-1:]",
+            "np.floor(each[1, -1:])",
+            "2.0 * each[1, -1:]",
             "test_no_record_moves_a_release_by_more_than_is_charged_for",
         ),
         (
@@ -5002,8 +5002,8 @@ MUTANTS = [
         "tests/model_selection/test_functions_of_releases.py",
         (
             "_Threshold.utilities",
-            "self.slack_for(count, above.n)",
-            "self.slack_for(None if count is None else float(above.positive[-1]), above.n)",
+            "self.slack_for(count)",
+            "self.slack_for(None if count is None else float(positive[-1]))",
             "test_a_target_is_raised_by_the_released_count",
         ),
         (
@@ -5455,7 +5455,7 @@ MUTANTS = [
             "test_every_query_moves_by_its_sensitivity_at_most_whatever_rows_people_have",
         ),
         (
-            "PrivateScaler._plan_fit",
+            "PrivateScaler._planned",
             "budget.is_pure and people is not None",
             "False",
             "test_noise_for_whole_numbers_is_not_added_to_shares_of_people",
@@ -7546,7 +7546,7 @@ MUTANTS = [
         "preprocessing/scalers.py",
         "tests/preprocessing/test_scalers.py",
         (
-            "PrivateScaler._plan_fit",
+            "PrivateScaler._planned",
             "n_samples if people is None else len(people)",
             "n_samples",
             "test_a_scaler_forgets_names_and_plans_for_people",
@@ -7759,8 +7759,8 @@ MUTANTS = [
         "tests/metrics/test_people.py",
         (
             "_distances",
-            "values, data.people",
-            "values, None",
+            "data.values, data.people",
+            "data.values, None",
             "test_a_person_moves_the_ranks_of_scores_like_a_record",
         ),
     ),

@@ -277,7 +277,7 @@ def searches(delta):
         event = Gaussian(gdp_mu(epsilon, delta)) if delta else Pure(epsilon)
         return SimpleNamespace(events=(event,))
 
-    return _search_plan._Search([planned] * 5, 3000, 1.0, delta)
+    return _search_plan.Search([planned] * 5, 3000, 1.0, delta)
 
 
 def gaussian_search():

@@ -115,10 +115,8 @@ def parse_options(argv: Sequence[str], prog: str = _MODULE) -> argparse.Namespac
     add_options(parser.add)
     words = argv[1:] if name else argv
     if not name and words and not words[0].startswith("-"):
-        parser.error(
-            f"{words[0]!r} is not a command; choose from {', '.join(COMMAND_NAMES)}"
-            f"{did_you_mean(words[0], COMMAND_NAMES)}"
-        )
+        known, meant = ", ".join(COMMAND_NAMES), did_you_mean(words[0], COMMAND_NAMES)
+        parser.error(f"{words[0]!r} is not a command; choose from {known}{meant}")
     _refuse_unknown_options(parser, words)
     options = parser.parse_args(words)
     options.command = name
@@ -295,8 +293,7 @@ _COMMANDS: dict[str, tuple[Callable[[_Add], None], str]] = {
     "card": (
         _add_card,
         "Write the card of a saved model, for people who decide about its use.\n"
-        "It shows the guarantee, the expected quality, public facts, the budget and the effects\n"
-        "of the columns. No row is read.",
+        "It shows the guarantee, expected quality, public facts, budget and effects of columns.",
     ),
     "schema": (
         _add_schema,

@@ -41,17 +41,11 @@ _FINDINGS = "every row has the same score|by a noisy count one class is rare"
 
 def plan(options: Any, out: TextIO, err: TextIO) -> None:
     """Simulate the expected accuracy, and print it as a table."""
+    sizes = options.rows, options.columns, options.classes, options.epsilons
+    guesses = {name: getattr(options, name) for name in ("reference", "majority", "reference_area")}
     with refusals_as_sentences():
         expected = plan_accuracy(
-            options.rows,
-            options.columns,
-            options.classes,
-            options.epsilons,
-            reference=options.reference,
-            majority=options.majority,
-            reference_area=options.reference_area,
-            n_repeats=options.repeats,
-            random_state=options.seed,
+            *sizes, n_repeats=options.repeats, random_state=options.seed, **guesses
         )
     share = 1.0 / options.classes if options.majority is None else options.majority
     assumed = "for classes of equal size" if options.majority is None else "as stated"
@@ -103,13 +97,8 @@ def fit(options: Any, out: TextIO, err: TextIO) -> None:
     for text in table.notes:
         note(err, text)
     ledger = _open_ledger(options)
-    model = PrivateTableClassifier(
-        epsilon=options.epsilon,
-        delta=options.delta,
-        classes=table.classes,
-        schema=table.rules,
-        ledger=ledger,
-    )
+    budget = {"epsilon": options.epsilon, "delta": options.delta, "ledger": ledger}
+    model = PrivateTableClassifier(classes=table.classes, schema=table.rules, **budget)
     with _charges_named(ledger, options.ledger, "no model was made or saved"):
         with _reading(err):
             text, record = _preview(model, table, options.groups)
@@ -163,10 +152,8 @@ def _preview(
         )
     parts += ["", "Plan:      asked of the private rows"]
     parts += [f"  - {ask}" for ask in dict.fromkeys(plan.asks)]
-    parts.append(
-        f"Cost:      epsilon {rounded_text(record.epsilon)} at delta {rounded_text(record.delta)}; "
-        f"unit: {_unit_of(groups)}"
-    )
+    epsilon, delta = map(rounded_text, (record.epsilon, record.delta))
+    parts.append(f"Cost:      epsilon {epsilon} at delta {delta}; unit: {_unit_of(groups)}")
     if outlook is not None:
         parts.append(f"Expect:    {outlook}")
     return "\n".join(parts) + "\n", record
@@ -231,15 +218,13 @@ def evaluate(options: Any, out: TextIO, err: TextIO) -> None:
             "column of persons by --groups if persons have several rows.",
         )
     table, rows = _rows_for(model, options, tables.roles_of(options))
-    labels = tables.labels_of(table, options.target, model.classes_.tolist())
+    y = tables.labels_of(table, options.target, model.classes_.tolist())
     groups = None if options.groups is None else tables.labels_of(table, options.groups)
     ledger = _open_ledger(options)
     with _charges_named(ledger, options.ledger, "the scores were not shown in full"):
         with _reading(err):
             budget = {"epsilon": options.epsilon, "delta": options.delta, "ledger": ledger}
-            scores = private_score(
-                model, rows, labels, metric=options.metric, groups=groups, **budget
-            )
+            scores = private_score(model, rows, y, metric=options.metric, groups=groups, **budget)
         cost = _describe_guarantee(scores[0].privacy_, options.groups) + _describe_ledger(ledger)
         write_out(out, "\n".join(align_columns(table_of_scores(scores))) + f"\n{cost}")
         if any(score.is_uninformative for score in scores):
@@ -286,8 +271,7 @@ def _rows_for(model: Any, options: Any, roles: list[str]) -> tuple[Any, Any]:
         model.predict(rows.iloc[:1])
     except Exception as error:
         raise UserError(
-            f"{options.model} was saved by another version of dp_halfspace: use that version, "
-            "which its card states"
+            f"{options.model} was saved by another version of dp_halfspace: its card states which"
         ) from error
     return table, rows
 
@@ -361,12 +345,9 @@ def _charges_named(
     n_before = 0 if ledger is None else len(ledger.entries())
 
     def remains() -> str:
-        charged = [] if ledger is None else ledger.entries()[n_before:]
-        sizes = " and ".join(
-            f"epsilon {rounded_text(entry.record.epsilon)}, "
-            f"delta {rounded_text(entry.record.delta)}"
-            for entry in charged
-        )
+        entries = [] if ledger is None else ledger.entries()[n_before:]
+        charged = [[each.record.epsilon, each.record.delta] for each in entries]
+        sizes = " and ".join("epsilon {}, delta {}".format(*map(rounded_text, c)) for c in charged)
         return f"; {sizes} remain charged to the ledger {path}, and {lost}" if sizes else ""
 
     return _failures_end_with(remains)

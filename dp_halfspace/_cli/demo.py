@@ -99,12 +99,8 @@ def advice(scores: Scores, budgets: list[float]) -> str:
     enough = int(np.argmax(best >= ENOUGH)) if best.max() >= ENOUGH else len(budgets) - 1
     reached = f"{100 * best[enough]:.0f} % of the improvement of a model without privacy"
     if best[enough] < 0.5:
-        return (
-            f"Advice: none of these classes reaches more than {reached} over the majority class; "
-            "use a larger epsilon or more rows."
-        )
+        none = f"none of these classes reaches more than {reached} over the majority class"
+        return f"Advice: {none}; use a larger epsilon or more rows."
     name = max(gains, key=lambda name: gains[name][enough])
-    return (
-        f"Advice: for a table like this, begin with {name} at epsilon {budgets[enough]:g}, which "
-        f"reached {reached} over the majority class."
-    )
+    start = f"begin with {name} at epsilon {budgets[enough]:g}, which reached {reached}"
+    return f"Advice: for a table like this, {start} over the majority class."

@@ -34,15 +34,10 @@ def check_files(options: Any) -> None:
     read += [("--ledger", Path(f"{path}{end}")) for path in ledgers for end in COMPANIONS]
     for (option, path), (other, place) in [*combinations(written, 2), *product(written, read)]:
         if _is_same(path, place):
-            raise UserError(
-                f"{option} and {other} are the same file, {path}; use two different files"
-            )
+            raise UserError(f"{option} and {other} are the same file, {path}; use two files")
     for option, path in written:
         if belongs_to_ledger(path):
-            raise UserError(
-                f"{option}: {path} is a file of a privacy ledger, which is never overwritten; "
-                "choose another file"
-            )
+            raise UserError(f"{option}: {path} is a file of a privacy ledger, never overwritten")
         _check_target(path, option)
 
 

@@ -71,14 +71,9 @@ class _Cells:
         self.commas = [j for j, text in enumerate(found) if _DECIMAL_COMMA.fullmatch(str(text))]
         counts = np.bincount(self._places, minlength=len(found)).tolist()
         values = [canonical(text, decimal) for text in found]
-        self.there = [
-            (j, value, k)
-            for j, (value, k) in enumerate(zip(values, counts, strict=True))
-            if value is not None and k
-        ]
+        pairs = enumerate(zip(values, counts, strict=True))
+        self.there = [(j, value, k) for j, (value, k) in pairs if value is not None and k]
         self.decimal = decimal
-        texts = (value for _, value, _ in self.there if isinstance(value, str))
-        self._notated = {text for text in texts if self._reads(text, "")}
         self.enough = NEARLY_ALL * self.count(lambda _: True)
 
     def count(self, holds: Callable[[Any], bool]) -> int:
@@ -95,12 +90,7 @@ class _Cells:
 
     def is_notated(self, value: Any, unit: str = "") -> bool:
         """Return whether a string is a number in another notation, with a unit, or a limit."""
-        if not isinstance(value, str) or not unit:
-            return value in self._notated
-        return self._reads(value, unit)
-
-    def _reads(self, text: str, unit: str) -> bool:
-        return not math.isnan(notated_number(text, self.decimal, unit))
+        return isinstance(value, str) and not math.isnan(notated_number(value, self.decimal, unit))
 
 
 def guess_column(texts: Any, decimal: str | None) -> Guess:
@@ -176,7 +166,5 @@ def _with_format(cells: _Cells) -> Iterator[Guess]:
     row = cells.row(
         lambda value: reads(value, best[0]) and not any(reads(value, form) for form in others)
     )
-    look = f"{row} has a date of the format that is proposed"
-    if len(best) > 1:
-        look = f"{row} has a date of both formats that are proposed: choose one of them"
-    yield Guess({"kind": "date", "format": CHOICE.join(best)}, look)
+    which = "both formats: choose one of them" if len(best) > 1 else "the proposed format"
+    yield Guess({"kind": "date", "format": CHOICE.join(best)}, f"{row} has a date of {which}")

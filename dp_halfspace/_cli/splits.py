@@ -24,11 +24,9 @@ from dp_halfspace._html import printable
 def split(options: Any, out: TextIO, err: TextIO) -> None:
     """Write two files, and say what they are."""
     groups, endings = options.groups, (PARQUET, *EXCEL)
-    if options.table.suffix.lower() in endings:
-        raise UserError(f"{options.table} is no CSV: save it as CSV to divide its rows")
-    for name, path in (("--train", options.train), ("--test", options.test)):
+    for path in (options.table, options.train, options.test):
         if path.suffix.lower() in endings:
-            raise UserError(f"{name}: {path} must be a CSV, as TABLE is")
+            raise UserError(f"{path} is no CSV, and rows are divided from CSV to CSV")
     roles = [] if groups is None else [groups]
     table = read_table(options, roles, roles)
     units = np.arange(len(table.frame))
@@ -46,11 +44,7 @@ def split(options: Any, out: TextIO, err: TextIO) -> None:
         write_whole(path, partial(_copy, options, chosen))
         sizes.append(f"{printable(path)}, {len(np.unique(units[chosen]))} {unit}")
     write_out(out, f"Written: {'; '.join(sizes)} (seed {options.seed})\n")
-    note(
-        err,
-        "both files are as private as the table. They are parts of one data set, so charge fits "
-        "and evaluations to one ledger.",
-    )
+    note(err, "both files are as private as the table: charge fits and evaluations to one ledger.")
 
 
 def held_out_units(count: int, share: float, seed: int) -> NDArray[np.bool_]:

@@ -29,7 +29,7 @@ from dp_halfspace.data.cells import canonical, category_of, text_of
 from dp_halfspace.data.frame import read_column, read_frame
 from dp_halfspace.data.schema import Column, looks_like_key, read_schema, resolved_columns
 from dp_halfspace.data.validation import FIRST_ROUNDED, with_readable_texts
-from dp_halfspace.exceptions import install_hint
+from dp_halfspace.exceptions import optional
 from dp_halfspace.inspection.effect_displays import MOST_SHOWN_CLASSES
 
 # Largest number of characters of a label in a table without a stated label set.
@@ -50,24 +50,19 @@ def readable(path: Path) -> Iterator[None]:
     except UnicodeError as error:
         raise UserError(
             f"cannot read {path}: it is not text in this encoding; use --encoding cp1252, utf-16 "
-            "or the actual encoding, and save a table of another program as CSV, Parquet or Excel "
-            "first"
+            "or another one, and save a table of another program as CSV, Parquet or Excel"
         ) from error
+    except ImportError as error:
+        raise UserError(str(error)) from error
     except LookupError as error:
         raise UserError("--encoding: there is no such encoding; try cp1252") from error
     except (OSError, ValueError) as error:
-        reason = (
-            getattr(error, "strerror", None) or "it is damaged, or its name has the wrong ending"
-        )
+        reason = getattr(error, "strerror", None) or "it is damaged, or its ending is wrong"
         raise UserError(f"cannot read {path}: {reason}") from error
 
 
 def _pandas() -> Any:
-    try:
-        import pandas  # noqa: PLC0415 (optional dependency)
-    except ImportError as error:
-        raise UserError(f"reading a table needs pandas: {install_hint('table')}") from error
-    return pandas
+    return optional("pandas", "table", "reading a table")
 
 
 # A column of a CSV is stored as floats only if every float has the canonical value of its string.
@@ -151,14 +146,12 @@ def _fields(
     if not row:
         raise UserError(
             f"{path} is not a table: line {number} has an unclosed quote, or one that closes in "
-            "the middle of a field. A cell must not contain a line break: save such a table as "
-            "Parquet"
+            "the middle of a field. Save a table with line breaks in cells as Parquet"
         )
     if len(row) != (width or len(row)):
         raise UserError(
             f"{path} is not a table: line {number} has {len(row)} fields, and the header {width}. "
-            "Remove lines that are no rows, such as a title, comments or units; the header must be "
-            "the first line"
+            "Remove what is no row, such as a title, comments or units; the header is line 1"
         )
     return row
 
@@ -198,10 +191,7 @@ def _read_excel(path: Path) -> Any:
 
 def _read_parquet(path: Path) -> Any:
     """Read a frame with types of Arrow, which stores each distinct string of a column once."""
-    try:
-        from pyarrow import parquet  # noqa: PLC0415 (optional dependency)
-    except ImportError as error:
-        raise UserError(f"a Parquet file needs pyarrow: {install_hint('parquet')}") from error
+    parquet = optional("pyarrow.parquet", "parquet", "a Parquet file")
     read = parquet.ParquetFile(path).read(use_threads=False)
     for j, column in enumerate(map(with_readable_texts, read.columns)):
         held = column.dictionary_encode() if str(column.type).endswith("string") else column
@@ -234,9 +224,9 @@ def read_table(options: Any, wanted: Sequence[str], verbatim: Collection[str] = 
     In a CSV, columns that are verbatim remain strings: labels, persons, and cells whose meaning
     depends on a format or another decimal sign. Columns without a name are left out.
     """
-    _pandas()
     path, kind, decimal = options.table, options.table.suffix.lower(), None
     with readable(path):
+        _pandas()
         if kind in EXCEL:
             frame = _read_excel(path)
         elif kind == PARQUET:
@@ -360,7 +350,8 @@ def read_training_table(options: Any) -> TrainingTable:
     target, groups, roles = options.target, options.groups, roles_of(options)
     if set(options.drop) & set(roles):
         raise UserError("--drop names the column of --target or --groups")
-    rules, labels = _schema_of(options.schema)
+    with readable(options.schema), refusals_as_sentences("--schema: "):
+        rules, labels = read_schema(options.schema)
     rules = {name: rule for name, rule in rules.items() if name not in roles}
     # A format, or another decimal sign, uses more of a string than its canonical value.
     verbatim = [*roles, *(name for name, rule in rules.items() if isinstance(rule, Mapping))]
@@ -384,15 +375,6 @@ def read_training_table(options: Any) -> TrainingTable:
     return TrainingTable(rows, y.astype(str), rules, classes, ids, tuple(notes))
 
 
-def _schema_of(path: Path | None) -> tuple[dict[str, Any], Any]:
-    """Return the rules of columns and a label set or None."""
-    try:
-        return read_schema(path)
-    except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or error
-        raise UserError(f"--schema: cannot use {path}: {reason}") from error
-
-
 def _note_on_labels(path: Path, target: str, y: NDArray[Any]) -> str:
     """Say that the labels that were found count as public, or refuse those of no classes."""
     seen = np.unique(y)
@@ -400,7 +382,6 @@ def _note_on_labels(path: Path, target: str, y: NDArray[Any]) -> str:
         raise UserError(
             f"column {target!r} of {path} has fewer than 2 or more than {MOST_SHOWN_CLASSES} "
             f"different labels, or one of more than {_LONGEST_LABEL} characters; choose a column "
-            "of classes, or state the label set by --classes, which may contain labels that do "
-            "not occur"
+            "of classes, or state the label set by --classes, with labels that do not occur, too"
         )
     return f"No --classes: the {len(seen)} labels found in column {target!r} are declared public."

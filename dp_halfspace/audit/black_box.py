@@ -135,11 +135,9 @@ def audit(
     """
     checked_size("n_fits", n_fits, least=8)
     require("in (0, 1)", confidence=confidence)
-    model, neighbours = clone_without_ledgers(estimator), ((X, y), (X_neighbour, y_neighbour))
+    model, pair = clone_without_ledgers(estimator), ((X, y), (X_neighbour, y_neighbour))
     points = None if features else _rows_that_differ(X, X_neighbour)
-    fits = [
-        _fit_and_read(model, *data, features, points) for data in neighbours for _ in range(n_fits)
-    ]
+    fits = [_fit_and_read(model, *data, features, points) for data in pair for _ in range(n_fits)]
     if len({repr(fit.error) for fit in fits}) == 1 and fits[0].error is not None:
         raise fits[0].error
     record = next((fit.record for fit in fits if fit.record is not None), None)

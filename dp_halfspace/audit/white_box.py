@@ -19,6 +19,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import cycle, groupby
 from typing import Any, TypeAlias
 
@@ -179,7 +180,7 @@ def replay(
     pair, histories = ((X, y), (X_neighbour, y_neighbour)), []
     with _REPLAY_LOCK:
         for number, distortion in zip(range(n_histories), cycle(_DISTORTIONS), strict=False):
-            fit = make_fit(estimator, int.from_bytes(source.read(4), "little"))
+            fit = partial(fit_and_record, estimator, int.from_bytes(source.read(4), "little"))
             first, second = pair[:: -1 if number % 2 else 1]
             histories.append(History(fit, distortion, first, second))
             histories[-1].run()
@@ -201,20 +202,16 @@ def _conclude(histories: Sequence[History]) -> ReplayResult:
         findings.append("the same random bytes are used twice")
     level = checks.noise_level((entry.mechanism, entry.value, entry.drawn) for entry in entries)
     if level < _FALSE_ALARM:
-        findings.append(
-            f"noise is too small: correct noise would be this small with probability {level:.1e}"
-        )
+        findings.append(f"noise is too small: for correct noise the chance is {level:.1e}")
     record = next((h.record for h in histories if h.record is not None), None)
     if record is None and not findings:
         raise ValueError("the estimator leaves no record: it has no attribute privacy_")
-    recomposed = math.nan
+    cost = math.nan
     if record is not None:
-        recomposed = max(_recompose(found, record) for found in compared)
-        if recomposed > record.epsilon * (1.0 + _EQUAL):
-            findings.append(
-                f"releases cost epsilon={recomposed:.6g}, but the charge is {record.epsilon:.6g}"
-            )
-    return ReplayResult(releases, recomposed, level, tuple(findings))
+        cost = max(_recompose(found, record) for found in compared)
+        if cost > record.epsilon * (1.0 + _EQUAL):
+            findings.append(f"releases cost epsilon={cost:.6g}, charged are {record.epsilon:.6g}")
+    return ReplayResult(releases, cost, level, tuple(findings))
 
 
 def _recompose(compared: list[ReplayedRelease], record: PrivacyRecord) -> float:
@@ -296,47 +293,43 @@ class _Outcome:
         return sorted(name for name in names if self.visible.get(name) != other.visible.get(name))
 
 
-def make_fit(estimator: Any, seed: int) -> Callable[[DataSet, Answer], _Outcome]:
-    """Return a function that fits a data set with given answers and records what is visible."""
-
-    def fit(data: DataSet, answer: Answer) -> _Outcome:
-        result, raised, parts = None, None, [estimator]
-        # What is written to either stream is recorded instead of shown.
-        written = io.BytesIO()
-        stream = io.TextIOWrapper(written, encoding="utf-8", write_through=True)
-        with (
-            warnings.catch_warnings(record=True) as caught,
-            redirect_stdout(stream),
-            redirect_stderr(stream),
-            fits_not_counted(),
-            intercept_releases(answer),
-        ):
-            warnings.simplefilter("always")
-            try:
-                if not hasattr(estimator, "fit"):
-                    result = estimator(*data)
-                else:
-                    model = clone_without_ledgers(estimator, seed)
-                    result = model.fit(*data)
-                    parts += model.get_params().values()
-            except _AlignedError:
-                raise
-            except Exception as error:  # noqa: BLE001
-                raised = error
-        stream.detach()  # a wrapper that is deleted closes what it wraps
-        said = [f"{w.category.__name__}: {w.message} ({w.filename}:{w.lineno})" for w in caught]
-        # Every attribute of a fitted model, with hidden ones, or a result.
-        held = attributes(result) if hasattr(result, "get_params") else {}
-        visible = {
-            "output": written.getvalue(),
-            "exceptions": fingerprint(raised),
-            "warnings": fingerprint(said),
-            **digest_class_attributes(result, *parts),
-            **{name: fingerprint(each) for name, each in (held or {"the result": result}).items()},
-        }
-        return _Outcome(result, raised, visible)
-
-    return fit
+def fit_and_record(estimator: Any, seed: int, data: DataSet, answer: Answer) -> _Outcome:
+    """Fit a data set with given answers, and record what is visible."""
+    result, raised, parts = None, None, [estimator]
+    # What is written to either stream is recorded instead of shown.
+    written = io.BytesIO()
+    stream = io.TextIOWrapper(written, encoding="utf-8", write_through=True)
+    with (
+        warnings.catch_warnings(record=True) as caught,
+        redirect_stdout(stream),
+        redirect_stderr(stream),
+        fits_not_counted(),
+        intercept_releases(answer),
+    ):
+        warnings.simplefilter("always")
+        try:
+            if not hasattr(estimator, "fit"):
+                result = estimator(*data)
+            else:
+                model = clone_without_ledgers(estimator, seed)
+                result = model.fit(*data)
+                parts += model.get_params().values()
+        except _AlignedError:
+            raise
+        except Exception as error:  # noqa: BLE001
+            raised = error
+    stream.detach()  # a wrapper that is deleted closes what it wraps
+    said = [f"{w.category.__name__}: {w.message} ({w.filename}:{w.lineno})" for w in caught]
+    # Every attribute of a fitted model, with hidden ones, or a result.
+    held = attributes(result) if hasattr(result, "get_params") else {}
+    visible = {
+        "output": written.getvalue(),
+        "exceptions": fingerprint(raised),
+        "warnings": fingerprint(said),
+        **digest_class_attributes(result, *parts),
+        **{name: fingerprint(each) for name, each in (held or {"the result": result}).items()},
+    }
+    return _Outcome(result, raised, visible)
 
 
 @dataclass(slots=True)

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, clone
 from sklearn.metrics import roc_auc_score
 
+from dp_halfspace._arrays import FloatArray
 from dp_halfspace._budget import BUDGET
 from dp_halfspace._html import align_columns
 from dp_halfspace._memory import NUMBER_BYTES, by_blocks, refuse_beyond_memory
@@ -225,10 +226,6 @@ def plan_accuracy(
     prior = _checked_prior(n_features, n_classes, reference, majority, reference_area)
     goal = reference if reference_area is None else reference_area
     is_area = reference_area is not None
-    tables = (
-        _simulate(n_samples, n_features, prior, goal, rng, is_area=is_area)
-        for _ in range(n_repeats)
-    )
     model = AdaptiveMarginClassifier() if estimator is None else estimator
     names = model.get_params() if isinstance(model, BaseEstimator) else ()
     if not {"epsilon", "classes"} <= {*names}:
@@ -238,43 +235,35 @@ def plan_accuracy(
         )
     model = clone(model)
     seeds = None if random_state is None else rng
-    scores = np.array(
-        [[_score(model, table, n_samples, e, at, seeds) for e in budgets] for table in tables]
-    )
-    (accuracy, area), (spread, area_spread) = (
-        np.moveaxis(found, -1, 0).tolist()
-        for found in (scores.mean(axis=0), np.hypot(scores.std(axis=0, ddof=1), _PLAN_ERROR))
-    )
+    scores = np.zeros((n_repeats, len(budgets), 2))
+    for k in range(n_repeats):
+        table = _simulate(n_samples, n_features, prior, goal, rng, is_area=is_area)
+        scores[k] = [_score(model, table, n_samples, e, at, seeds) for e in budgets]
+    accuracy, area = map(tuple, scores.mean(axis=0).T.tolist())
+    spread, area_spread = map(tuple, np.hypot(scores.std(axis=0, ddof=1), _PLAN_ERROR).T.tolist())
     stated, sizes = None if is_area else float(reference), (n_samples, int(n_features), len(prior))
-    about_accuracy = tuple(accuracy), tuple(spread), at, stated
-    about_area = tuple(area), tuple(area_spread), reference_area
-    return AccuracyPlan(tuple(budgets), *about_accuracy, *sizes, *about_area)
+    about_area = area, area_spread, reference_area
+    return AccuracyPlan(tuple(budgets), accuracy, spread, at, stated, *sizes, *about_area)
 
 
 # Rows and labels for training, and for scoring.
-_Table = tuple[NDArray[np.float64], NDArray[np.intp], NDArray[np.float64], NDArray[np.intp]]
+_Table = tuple[FloatArray, NDArray[np.intp], FloatArray, NDArray[np.intp]]
 
 
 def _checked_prior(
-    n_features: int,
-    n_classes: int,
-    reference: float,
-    majority: float | None,
-    reference_area: float | None = None,
-) -> NDArray[np.float64]:
+    n_features: int, n_classes: int, reference: float, majority: float | None, area: float | None
+) -> FloatArray:
     """Return the shares of the classes; sizes and accuracies that are impossible are refused."""
     d, k = checked_size("n_features", n_features), checked_size("n_classes", n_classes)
     if k < 2:
         raise ValueError(f"a simulated table has 2 classes or more, got {k}")
     n_rows = max(SIMULATED_ROWS, _ROWS_PER_COLUMN * d) + SIMULATED_ROWS
-    refuse_beyond_memory(
-        # Scores, their steps in blocks, and the inner products of the means of all pairs; rows,
-        # their steps, and those of a fit.
-        2.0 * NUMBER_BYTES * ((n_rows + k) * k + 2.0 * n_rows * d),
-        f"a simulated table of {d} columns and {k} classes",
-        "plan for fewer of them",
-    )
-    given = {"reference": reference, "majority": majority, "reference_area": reference_area}
+    # Scores, their steps in blocks, and the inner products of the means of all pairs; rows, their
+    # steps, and those of a fit.
+    n_bytes = 2.0 * NUMBER_BYTES * ((n_rows + k) * k + 2.0 * n_rows * d)
+    table = f"a simulated table of {d} columns and {k} classes"
+    refuse_beyond_memory(n_bytes, table, "plan for fewer of them")
+    given = {"reference": reference, "majority": majority, "reference_area": area}
     require("at least 0", **{name: value for name, value in given.items() if value is not None})
     share = 1.0 / k if majority is None else float(majority)
     # Within two errors of a plan, an accuracy determines no ranking: with a difference of 0, the
@@ -282,15 +271,12 @@ def _checked_prior(
     least = 2.0 * _PLAN_ERROR
     if not 1.0 / k <= share < 1.0:
         raise ValueError(f"majority must be in [1/n_classes, 1), got {majority!r}")
-    if reference_area is not None:
-        if k != 2 or not 0.5 < reference_area < 1.0:
-            raise ValueError(
-                f"reference_area is a number in (1/2, 1) of two classes, got {reference_area!r}"
-            )
+    if area is not None:
+        if k != 2 or not 0.5 < area < 1.0:
+            raise ValueError(f"reference_area is in (1/2, 1), of two classes: {area!r}")
     elif not share <= reference <= 1.0 or reference <= 1.0 / k:
         raise ValueError(
-            "reference must be above 1/n_classes, at least the majority, and at most 1, got "
-            f"{reference!r}"
+            f"reference must be above 1/n_classes, at least majority, at most 1, got {reference!r}"
         )
     elif majority is not None and reference - share < least:
         raise ValueError(
@@ -303,11 +289,11 @@ def _checked_prior(
 def _simulate(
     n_samples: int,
     d: int,
-    prior: NDArray[np.float64],
+    prior: FloatArray,
     goal: float,
     rng: np.random.Generator,
     *,
-    is_area: bool = False,
+    is_area: bool,
 ) -> _Table:
     """Draw a table on which the best linear scores have the accuracy, or area, that is the goal."""
     k = len(prior)
@@ -377,9 +363,6 @@ def _area(scores: NDArray[np.float64], codes: NDArray[np.intp], n_classes: int) 
     columns = scores.reshape(len(codes), -1)
     sizes = np.bincount(codes, minlength=n_classes)
     classes = [1] if n_classes == 2 else range(n_classes)
-    areas = [
-        roc_auc_score(codes == k, columns[:, min(k, columns.shape[1] - 1)])
-        for k in classes
-        if 0 < sizes[k] < len(codes)
-    ]
+    there, last = [k for k in classes if 0 < sizes[k] < len(codes)], columns.shape[1] - 1
+    areas = [roc_auc_score(codes == k, columns[:, min(k, last)]) for k in there]
     return float(np.mean(areas)) if areas else math.nan

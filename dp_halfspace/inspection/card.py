@@ -169,22 +169,18 @@ def _promise(model: Any, groups: str | None) -> str:
     if not math.isfinite(record.epsilon):
         return '<p class="claim">Nothing: the fit had no noise (ε is infinite).</p>'
     if record.noise == "seeded":
-        return (
-            '<p class="claim">Nothing: the noise of the fit was drawn from a seed, and anyone who '
-            "knows or guesses the seed can subtract it.</p>"
-        )
-    epsilon, delta = rounded_text(record.epsilon, 3), rounded_text(record.delta, 2)
+        why = "the noise of the fit was drawn from a seed, and who knows the seed can subtract it"
+        return f'<p class="claim">Nothing: {why}.</p>'
     with np.errstate(over="ignore"):
         factor = rounded_text(float(np.exp(record.epsilon)), 2)
-    slack = f", up to a probability of {delta}" if record.delta > 0 else ""
+    slack = f", up to a probability of {rounded_text(record.delta, 2)}" if record.delta > 0 else ""
     sure = rounded_text(50.0 * (1.0 + record.attack_advantage()), 2)
     rates = [
         (f"{100 * rate:g} %", f"{rounded_text(100.0 * record.attack_tpr(rate), 2)} % at most")
         for rate in SHOWN_RATES
     ]
     return (
-        f'<p class="claim">(ε, δ)-differential privacy with ε = {epsilon} and '
-        f"δ = {delta}. The unit of privacy is {escape(unit)}.</p>\n"
+        f'<p class="claim">{_claim(record)}. The unit of privacy is {escape(unit)}.</p>\n'
         f"<p>The {part} would have been almost as likely if any one such unit had been replaced "
         f"with another one: no outcome becomes more than {factor} times as likely{slack}. "
         "Suppose an attacker knows everything else and has to decide which of two possible units "
@@ -194,6 +190,11 @@ def _promise(model: Any, groups: str | None) -> str:
         "<p>Limits for an attacker who tests for one of the two units:</p>\n"
         + table(("false positive rate", "true positive rate"), *rates)
     )
+
+
+def _claim(record: PrivacyRecord) -> str:
+    epsilon, delta = rounded_text(record.epsilon, 3), rounded_text(record.delta, 2)
+    return f"(ε, δ)-differential privacy with ε = {epsilon} and δ = {delta}"
 
 
 def _expectation(model: Any) -> str:
@@ -217,11 +218,9 @@ def _public(model: Any, groups: str | None) -> str:
     source = "found in the table and declared public" if is_seen else "stated"
     estimated: frozenset[str] = getattr(model, "_columns_in_estimated_scales", frozenset())
     kinds = list(facts.get("columns", ()))
-    columns = [
-        (name, kind, "scale estimated within the budget" if name in estimated else "")
-        for name, kind in kinds
-        if kind != "drop"
-    ]
+    note = "scale estimated within the budget"
+    used = [(name, kind) for name, kind in kinds if kind != "drop"]
+    columns = [(name, kind, note if name in estimated else "") for name, kind in used]
     dropped = [name for name, kind in kinds if kind == "drop"]
     n_columns = len(columns) or getattr(model, "n_features_in_", None)
     people = groups is not None or model.privacy_.adjacency == "replace-one-person"
@@ -235,33 +234,15 @@ def _public(model: Any, groups: str | None) -> str:
 
 
 def _spent(record: PrivacyRecord, ledger: PrivacyLedger | None) -> str:
-    """State what was asked for, what all releases cost together, and the rest of the ledger."""
+    """State what the fit cost, and what the ledger says of all releases and of its rest."""
     fit = f"ε = {rounded_text(record.epsilon, 3)}, δ = {rounded_text(record.delta, 2)}"
     pure = record.delta > 0 and record.delta_at(record.epsilon) == 0.0
     rows = [("This fit", fit)]
     if pure:
         rows.append(("Of that δ", "nothing is spent: the guarantee of this fit is pure ε-DP"))
     if ledger is None:
-        return (
-            f"{table(*rows)}\n<p>No ledger was given for this card, which does not account for "
-            "other releases.</p>"
-        )
-    slack, total = rounded_text(ledger.delta, 2), f"{ledger.epsilon:g}"
-    kind = "Gaussian release" if ledger.delta > 0 else "pure DP release"
-    spent, left = rounded_text(ledger.spent(), 3), rounded_text(ledger.remaining(), 3, up=False)
-    rows += [
-        (
-            "Asked for by all releases so far, each at its own δ",
-            f"ε = {rounded_text(ledger.asked(), 3)} of {total}",
-        ),
-        (f"Spent by all releases together, at δ = {slack}", f"ε = {spent} of {total}"),
-        (f"Left for one more {kind} at δ = {slack}", f"ε = {left}"),
-        ("Total budget of the ledger", f"ε = {total}, δ = {slack}"),
-    ]
-    return (
-        f"{table(*rows)}\n<p>What releases spend together, by exact composition, is usually less "
-        "than the sum of what they ask for, and decides what the ledger accepts.</p>"
-    )
+        return f"{table(*rows)}\n<p>No ledger was given: other releases are not accounted for.</p>"
+    return f"{table(*rows)}\n<pre>{escape(ledger.summary())}</pre>"
 
 
 def table_of_scores(scores: Sequence[Any]) -> list[tuple[str, str, str]]:
@@ -276,16 +257,15 @@ def table_of_scores(scores: Sequence[Any]) -> list[tuple[str, str, str]]:
 
 def _measured(model: Any, scores: Sequence[Any]) -> str:
     """Show the given scores and what they cost."""
+    own = np.unique(model.classes_).tolist()
     for score in scores:
-        if not np.array_equal(score.classes, np.unique(model.classes_)):
+        others = score.classes.tolist()
+        if others != own:
             raise ValueError(
-                f"a score is of a model with the classes {score.classes.tolist()}, and this model "
-                f"has {np.unique(model.classes_).tolist()}: give scores of this model"
+                f"a score is of the classes {others}, not {own}: give scores of this model"
             )
     if not scores:
-        return (
-            "<p>No score was given for this card, so it does not state how good the model is.</p>"
-        )
+        return "<p>No score was given, so this card does not state how good the model is.</p>"
     costs = dict.fromkeys(_cost_of_scores(score.privacy_) for score in scores)
     return (
         f"{table(*table_of_scores(scores))}\n<p>The intervals cover the sampling of the held-out "
@@ -302,10 +282,7 @@ def _cost_of_scores(record: PrivacyRecord) -> str:
         return f"{what} have no noise (ε is infinite), so they are not private."
     if record.noise == "seeded":
         return f"{what} have noise from a seed, which protects from nobody who knows the seed."
-    return (
-        f"{what} were released with (ε, δ)-differential privacy with ε = "
-        f"{rounded_text(record.epsilon, 3)} and δ = {rounded_text(record.delta, 2)}."
-    )
+    return f"{what} were released with {_claim(record)}."
 
 
 def _effects(model: Any, inner: Any) -> str:
@@ -362,16 +339,12 @@ def _curves(display: EffectsDisplay, model: Any) -> str:
     if not display.columns:
         return "<p>No column has a known range or known categories to draw.</p>"
     if display.explained is not None and display.explained.max() < _LEAST_EXPLAINED:
-        return (
-            "<p>Not shown: effects of single columns do not describe the score of this model. "
-            f"{_explained_note(display)}</p>"
-        )
+        why = "effects of single columns do not describe the score of this model"
+        return f"<p>Not shown: {why}. {_explained_note(display)}</p>"
     flat = [column.name for column in display.columns if not column.is_effect]
     rest = sorted((c for c in display.columns if c.is_effect), key=lambda c: -c.importance)
-    left_out = (
-        " Not shown, because they cannot be told from noise or are zero: "
-        f"{', '.join(map(printable, flat))}."
-    ) * bool(flat)
+    why = "Not shown, because they cannot be told from noise or are zero"
+    left_out = f" {why}: {', '.join(map(printable, flat))}." if flat else ""
     if not rest:
         return f"<p>No effect is shown.{escape(left_out)}</p>"
     shown = EffectsDisplay(rest[:_MOST_CURVES], display.classes)
@@ -428,16 +401,10 @@ def private_part(estimator: Any) -> tuple[Any, list[str]]:
         inner, uncovered = private_part(estimator.steps[-1][1])
         steps = [type(step).__name__ for _, step in estimator.steps[:-1] if hasattr(step, "fit")]
         if steps:
-            uncovered.append(
-                f"Not covered: {', '.join(steps)}. Anything that these steps learnt "
-                "from private rows is not protected."
-            )
+            uncovered.append(f"Not covered: {', '.join(steps)}. They may learn from private rows.")
         return inner, uncovered
     check_is_fitted(estimator)
-    raise ValueError(
-        f"{type(estimator).__name__} has no privacy record: give an estimator of this package, or "
-        "a pipeline around one"
-    )
+    raise ValueError(f"{type(estimator).__name__} has no privacy record: give one of this package")
 
 
 def _around_a_part(estimator: Any) -> list[str]:

@@ -124,10 +124,9 @@ def natural_coefficients(model: Any) -> NaturalCoefficients:
         errors = None if errors is None else errors / scales.scale
         intercepts = intercepts - coefficients @ scales.center
         widths = scales.scale if widths is None else widths * scales.scale
-    classes = parts.model.classes_[1:] if len(coefficients) == 1 else parts.model.classes_
-    return NaturalCoefficients(
-        parts.names, coefficients, intercepts, widths, tuple(classes.tolist()), errors
-    )
+    labels = parts.model.classes_.tolist()
+    classes = tuple(labels[1:] if len(coefficients) == 1 else labels)
+    return NaturalCoefficients(parts.names, coefficients, intercepts, widths, classes, errors)
 
 
 class LinearParts(NamedTuple):
@@ -157,8 +156,7 @@ def linear_parts(model: Any, asked: str) -> LinearParts:
     is_scaled = all(isinstance(scaler, ColumnScaler) for scaler in scalers)
     if not is_scaled or not hasattr(last, "privacy_"):
         raise ValueError(
-            f"{asked} needs a model of this package, or a pipeline of scalers of "
-            "dp_halfspace.preprocessing and such a model"
+            f"{asked} needs a model of this package, or a pipeline of its scalers and such a model"
         )
     # A model of a small table may read public cells of the columns.
     other = isinstance(getattr(last, "scaler_", None), CellScaler) or hasattr(last, "hidden_coef_")

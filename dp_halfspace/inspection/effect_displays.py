@@ -19,7 +19,7 @@ from dp_halfspace._rounding import EPS
 from dp_halfspace._silence import IGNORED_WARNINGS
 from dp_halfspace._sklearn_compat import column_names
 from dp_halfspace.data.schema import Column
-from dp_halfspace.exceptions import install_hint
+from dp_halfspace.exceptions import optional
 from dp_halfspace.preprocessing.scalers import ReleasedScaler
 from dp_halfspace.rows.blocks import FloatArray
 
@@ -190,18 +190,14 @@ class EffectsDisplay:
         check_is_fitted(model)
         model = getattr(model, "best_estimator_", model)
         if len(model.classes_) > MOST_SHOWN_CLASSES:
-            raise ValueError(
-                f"effects are shown of at most {MOST_SHOWN_CLASSES} classes, and the model has "
-                f"{len(model.classes_)}: compare columns of its coef_"
-            )
-        is_table = hasattr(model, "encoding_")
-        facts = _facts_of_table(model) if is_table else _facts_of_numbers(model)
+            raise ValueError(f"effects are shown of at most {MOST_SHOWN_CLASSES} classes")
+        facts = _facts(model)
         grids = list(_grids(facts))
         empty = np.full((1, len(facts)), None, dtype=object)
         for place, cells, column in grids:
             if facts[place][0].is_number:
                 empty[0, place] = 0.5 if column.labels else cells[_CURVE_POINTS // 2]
-        if not is_table:
+        if not hasattr(model, "encoding_"):
             empty = empty.astype(np.float64)
         columns = [_effect(model, empty, *grid) for grid in grids]
         explained = _explained(model, empty, grids, columns)
@@ -235,16 +231,11 @@ class EffectsDisplay:
             If matplotlib is needed and not installed.
         """
         if not self.columns:
-            raise ValueError(
-                "no column of this model has effects to draw: columns of texts, and of numbers "
-                "with neither a stated range nor a released scale, have none"
-            )
+            none = "columns of texts, and of numbers without a stated range or a released scale"
+            raise ValueError(f"no column of this model has effects to draw: {none}, have none")
         rows = math.ceil(len(self.columns) / PANELS_IN_A_ROW)
         if figure is None:
-            try:
-                from matplotlib import pyplot  # noqa: PLC0415 (optional dependency)
-            except ImportError as error:
-                raise ImportError(f"Drawing needs matplotlib: {install_hint('plot')}.") from error
+            pyplot = optional("matplotlib.pyplot", "plot", "drawing")
             figure = pyplot.figure(figsize=(12.0, 3.4 * rows + 0.8), layout="constrained")
         places = range(1, len(self.columns) + 1)
         axes = [figure.add_subplot(rows, PANELS_IN_A_ROW, place) for place in places]
@@ -269,25 +260,24 @@ _Fact: TypeAlias = tuple[Column, float, float, bool]
 _Grid: TypeAlias = tuple[int, Any, ColumnEffect]
 
 
-def _facts_of_table(model: Any) -> list[_Fact]:
-    released, scales = model._columns_in_estimated_scales, model.column_scales_
-    pairs = iter(zip(scales.center, scales.scale, strict=True))
-    return [
-        (column, *(next(pairs) if column.is_number else (0.0, 0.0)), column.name in released)
-        for column in model.encoding_.columns
-    ]
-
-
-def _facts_of_numbers(model: Any) -> list[_Fact]:
-    scaler = getattr(model, "scaler_", None)
-    if not isinstance(scaler, ReleasedScaler):
+def _facts(model: Any) -> list[_Fact]:
+    scales = getattr(model, "scaler_", None)
+    if hasattr(model, "encoding_"):
+        columns, scales = model.encoding_.columns, model.column_scales_
+        released = model._columns_in_estimated_scales
+    elif isinstance(scales, ReleasedScaler):
+        columns = [Column(str(name), "number") for name in column_names(model)]
+        released = {column.name for column in columns}
+    else:
         raise ValueError(
             "curves need released column scales, or the ranges of a PrivateTableClassifier: this "
             "model has neither, so there is no axis in the units of its columns"
         )
-    pairs = zip(np.asarray(scaler.center).tolist(), np.asarray(scaler.scale).tolist(), strict=True)
-    names = map(str, column_names(model))
-    return [(Column(name, "number"), *pair, True) for name, pair in zip(names, pairs, strict=True)]
+    pairs = zip(np.asarray(scales.center).tolist(), np.asarray(scales.scale).tolist(), strict=True)
+    return [
+        (column, *(next(pairs) if column.is_number else (0.0, 0.0)), column.name in released)
+        for column in columns
+    ]
 
 
 def _grids(facts: Sequence[_Fact]) -> Iterator[_Grid]:

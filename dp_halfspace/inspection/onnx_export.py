@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dp_halfspace.engine.moment import RowClip
+from dp_halfspace.exceptions import optional
 from dp_halfspace.inspection.coefficients import linear_parts
 
 
@@ -42,12 +43,7 @@ def to_onnx(model: Any) -> Any:
 
     Computed in double precision inside, so that columns far from zero keep their digits.
     """
-    try:
-        import onnx  # noqa: PLC0415 (optional dependency)
-    except ImportError as error:
-        raise ImportError(
-            "to_onnx needs onnx, an optional dependency: pip install onnx."
-        ) from error
+    onnx = optional("onnx", "onnx", "to_onnx")
     parts = linear_parts(model, "to_onnx")
     graph, helper, kinds = _Graph(onnx), onnx.helper, onnx.TensorProto
     given = graph.apply("Cast", "X", to=kinds.DOUBLE)

@@ -130,10 +130,7 @@ class PrivacyLedger:
         self._bind(open_store(path, asked))
         differing = [name for name, value in asked.items() if self._store.terms[name] != value]
         if differing:
-            raise ValueError(
-                f"{self.handle} was made with other terms: {', '.join(differing)}; "
-                "leave them out to reopen it as it is"
-            )
+            raise ValueError(f"{self.handle} has other terms: {', '.join(differing)}; omit them")
 
     def _bind(self, store: Store, about: Mapping[str, str] | None = None) -> None:
         """Start reading a store from its beginning."""
@@ -367,9 +364,8 @@ class PrivacyLedger:
         """
         if not (hasattr(release, "_plans") or callable(release)):
             raise ValueError(
-                f"release must be an estimator of this package, or a function of epsilon, and "
-                f"{type(release).__name__} is none: of a pipeline, give the last step, and the "
-                "rows as they reach it"
+                "release must be an estimator of this package, or a function of epsilon; of a "
+                f"pipeline, the last step and the rows that reach it: got {type(release).__name__}"
             )
         plan: Plan = release._plans(*data, **options) if hasattr(release, "_plans") else release
         return largest_epsilon(partial(self._accepts, self._current(), plan), self.epsilon)
@@ -410,26 +406,18 @@ class PrivacyLedger:
     def __setstate__(self, state: dict[str, Any]) -> None:
         """Find the account again; a model whose ledger is lost still predicts."""
         handle, account = state["handle"], state["account"]
-        store: Store = LostStore(handle, account)
+        store: Store
         try:
-            found = find_store(handle)
+            store = find_store(handle, account)
         except (OSError, ValueError) as error:
             store = LostStore(handle, account, str(error))
-        else:
-            if found.first_digest == account:
-                store = found
-            elif not isinstance(found, LostStore):
-                reason = f"the file of the ledger {handle} was replaced by another ledger"
-                store = LostStore(handle, account, reason)
         self._bind(store, known_facts(state["about"]))
 
     def _check_kind(self, record: PrivacyRecord) -> None:
         """Refuse a record without releases, with seeded noise, or with a weaker adjacency."""
         if not record.events:
-            raise BudgetError(
-                "the record lists no events, so nothing would be charged for any epsilon that it "
-                "claims: list the releases as events, for example [Pure(epsilon)]"
-            )
+            hint = "list the releases as events, for example [Pure(epsilon)]"
+            raise BudgetError(f"the record lists no events, so nothing would be charged: {hint}")
         if record.noise == "seeded":
             raise BudgetError(
                 "a ledger refuses noise from a seed, because anyone who knows the seed can "
@@ -462,8 +450,10 @@ class PrivacyLedger:
         left = largest_epsilon(partial(self._accepts, balance, self._plan), refused)
         if not left:
             return ". None of the smaller epsilons that were tried is accepted for it"
-        accepted = reports.describe_accepted(self._cap, balance, self._plan(left))
-        return f". The same release is accepted with {accepted}"
+        record = self._plan(left)
+        spent = reports.describe_spent(self._cap, [*balance.events, *record.events])
+        accepted = f"epsilon {record.epsilon:g} at delta {record.delta:.3g}"
+        return f". The same release is accepted with {accepted}: {spent} would then be spent"
 
     @property
     def _cap(self) -> Cap:
@@ -507,10 +497,9 @@ def open_ledger(ledger: Any) -> Any:
     # Entries that have been read need not be read again; another file of the same name is another
     # ledger.
     key = store.handle, store.first_digest
-    known = _OPEN_LEDGERS.get(key)
-    if known is None or isinstance(known._store, LostStore):
-        known = _OPEN_LEDGERS[key] = _new_handle(store)
-    return known
+    if key not in _OPEN_LEDGERS:
+        _OPEN_LEDGERS[key] = _new_handle(store)
+    return _OPEN_LEDGERS[key]
 
 
 _OPEN_LEDGERS: dict[tuple[str, str], PrivacyLedger] = {}

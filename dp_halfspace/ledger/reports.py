@@ -28,34 +28,23 @@ def describe_state(cap: Cap, balance: Balance) -> str:
     return (
         f"{count} {'entry' if count == 1 else 'entries'}, epsilon "
         f"{rounded_text(float(balance.asked))} of {cap.epsilon:g} asked for at {at}. By {rule}, "
-        f"{_describe_spent(cap, balance.events)} is spent, which decides what is accepted"
-    )
-
-
-def describe_accepted(cap: Cap, balance: Balance, record: PrivacyRecord) -> str:
-    """Describe the epsilon of an accepted release, and how the total budget is kept with it."""
-    return (
-        f"epsilon {record.epsilon:g} at delta {record.delta:.3g}: "
-        f"{_describe_spent(cap, [*balance.events, *record.events])} would then be spent"
+        f"{describe_spent(cap, balance.events)} is spent, which decides what is accepted"
     )
 
 
 def describe_refusal(cap: Cap, balance: Balance, record: PrivacyRecord) -> str:
     """Say what is asked for, what was before, and what both together would cost."""
     asked = f"epsilon {rounded_text(record.epsilon)} at delta {record.delta:.3g}"
-    text = (
-        f"The release asks for {asked}. Before it: {describe_state(cap, balance)}. With it, "
-        f"{_describe_spent(cap, [*balance.events, *record.events])} would be spent"
-    )
+    before = describe_state(cap, balance)
+    spent = describe_spent(cap, [*balance.events, *record.events])
+    text = f"The release asks for {asked}. Before it: {before}. With it, {spent} would be spent"
     if cap.adaptive:
-        text += (
-            ". An adaptive ledger accepts Gaussian and pure DP releases only, and counts both "
-            "together as Gaussian noise that covers them"
-        )
+        rule = "accepts Gaussian and pure DP releases only, and counts both as Gaussian noise"
+        text += f". An adaptive ledger {rule}"
     return text
 
 
-def _describe_spent(cap: Cap, events: Sequence[Event]) -> str:
+def describe_spent(cap: Cap, events: Sequence[Event]) -> str:
     """Describe what releases cost together, at the delta of the total budget."""
     spent = rounded_text(cap.spent(events, cap.delta))
     return f"epsilon {spent} of {cap.epsilon:g} at delta {cap.delta:g}"
@@ -68,17 +57,14 @@ def summarise(cap: Cap, balance: Balance, *, dataset: str, adjacency: str) -> st
     kinds = {"one more pure DP release": 0.0}
     if cap.delta > 0.0:
         kinds[f"or one more Gaussian release at delta {cap.delta:g}"] = cap.delta
-    left = {kind: largest_single(cap, balance, delta) for kind, delta in kinds.items()}
-    return "\n".join(
-        [
-            f"Ledger of {dataset!r}: {describe_state(cap, balance)}.",
-            f"Promise: All releases from this data set that are charged here are together "
-            f"({cap.epsilon:g}, {cap.delta:g})-differentially private{condition}; "
-            f"{NEIGHBOURS[adjacency]}.",
-            "Left:",
-            *(f"  - {kind}: epsilon {epsilon:g}" for kind, epsilon in left.items()),
-        ]
+    left = [f"  - {kind}: epsilon {largest_single(cap, balance, kinds[kind]):g}" for kind in kinds]
+    state = f"Ledger of {dataset!r}: {describe_state(cap, balance)}."
+    promise = (
+        "Promise: All releases from this data set that are charged here are together "
+        f"({cap.epsilon:g}, {cap.delta:g})-differentially private{condition}; "
+        f"{NEIGHBOURS[adjacency]}."
     )
+    return "\n".join([state, promise, "Left:", *left])
 
 
 def largest_single(cap: Cap, balance: Balance, delta: float) -> float:

@@ -17,7 +17,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, closing, contextmanager
+from contextlib import AbstractContextManager, closing, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
@@ -143,8 +143,8 @@ class LostStore:
     """A store that is not available and refuses all calls; it knows whose account is lost."""
 
     handle: str
-    first_digest: str = ""
-    reason: str = _LOST
+    first_digest: str
+    reason: str
 
     @property
     def terms(self) -> dict[str, Any]:
@@ -238,8 +238,7 @@ class FileStore(_HasTerms):
         """
         if not path.exists():
             raise FileNotFoundError(
-                f"there is no ledger at {path}. PrivacyLedger(path, epsilon=..., delta=...) makes "
-                "one with this total budget"
+                f"there is no ledger at {path}: PrivacyLedger(path, epsilon=, delta=) makes one"
             )
         # The first bytes identify a ledger. SQLite may write to a file that it opens, to recover
         # after a killed process, so it must not open other files.
@@ -248,7 +247,7 @@ class FileStore(_HasTerms):
             raise ValueError(f"{path} is not a privacy ledger of this version")
         _refuse_second_name(path)
         try:
-            with _connected, closing(_connect(path)) as connection:
+            with _connected, _connect(path) as connection:
                 is_whole = connection.execute("PRAGMA quick_check").fetchone()[0] == "ok"
                 terms = json.loads(_account_in(connection, path).terms)
             # A term that is unknown here may promise something.
@@ -274,7 +273,7 @@ class FileStore(_HasTerms):
         os.close(handle)
         new = Path(name)
         try:
-            with _connected, closing(_connect(new)) as connection:
+            with _connected, _connect(new) as connection:
                 connection.executescript(_SCHEMA)
                 digest = cls(terms, path).first_digest
                 account = _Account(_text_of(terms), digest, 0, digest)
@@ -301,22 +300,21 @@ class FileStore(_HasTerms):
         try:
             with _connected:
                 before = _identity(self.path)
-                with closing(_connect(self.path)) as connection:
+                with _connect(self.path) as connection:
                     connection.execute("BEGIN IMMEDIATE" if writes else "BEGIN")
                     account = _account_in(connection, self.path)
                     if account.digest != self.first_digest:
-                        raise ValueError(
-                            f"the file of the ledger {self.handle} was replaced by another "
-                            "ledger: open it again if that is the one to charge"
+                        text = (
+                            f"the file of the ledger {self.handle} was replaced by another ledger"
                         )
+                        raise ValueError(f"{text}: open it again if that is the one to charge")
                     yield _SqlTransaction(connection, self.path, account)
                     # The entry is durable before noise is drawn; after an exception this is not
                     # reached.
                     connection.execute("COMMIT")
                 if _identity(self.path) != before:
                     raise BudgetError(
-                        f"the file of the ledger {self.handle} was replaced while it was in use, "
-                        "so nothing is released"
+                        f"the file of the ledger {self.handle} was replaced, so nothing is released"
                     )
         except _SQLITE_ERRORS as error:
             raise BudgetError(
@@ -333,11 +331,9 @@ def belongs_to_ledger(path: Path) -> bool:
 
 def _header(path: Path) -> bytes:
     """Return the first bytes of a file, which identify it; none if it cannot be read."""
-    try:
-        with path.open("rb") as file:
-            return file.read(100)
-    except OSError:
-        return b""
+    with suppress(OSError), path.open("rb") as file:
+        return file.read(100)
+    return b""
 
 
 def _is_ledger(header: bytes) -> bool:
@@ -361,19 +357,17 @@ def _refuse_second_name(path: Path) -> None:
             return  # SQLite states what is wrong
         time.sleep(0.01)
     raise BudgetError(
-        f"the file of the ledger {path} has a second name (a hard link), under which a release "
-        "could be charged and lost, so nothing is released: remove the other name, or make it a "
-        "symbolic link"
+        f"the file of the ledger {path} has a second name (a hard link), under which a charge "
+        "could be lost, so nothing is released: remove it, or make it a symbolic link"
     )
 
 
 def _identity(path: Path) -> tuple[int, int] | None:
     """Return the identity of a file, which a file that replaces it does not share, or None."""
-    try:
+    with suppress(OSError):
         found = path.stat()
-    except OSError:
-        return None
-    return found.st_dev, found.st_ino
+        return found.st_dev, found.st_ino
+    return None
 
 
 def _account_in(connection: sqlite3.Connection, path: Path) -> _Account:
@@ -391,18 +385,14 @@ def _account_in(connection: sqlite3.Connection, path: Path) -> _Account:
     raise ValueError(f"the ledger {path} is damaged: its terms are not as they were made")
 
 
-def _connect(path: Path) -> sqlite3.Connection:
+@contextmanager
+def _connect(path: Path) -> Iterator[sqlite3.Connection]:
     """Open a connection that waits for other connections and makes every commit durable."""
-    connection = sqlite3.connect(
-        f"{path.as_uri()}?mode=rw", uri=True, timeout=_WAIT_SECONDS, isolation_level=None
-    )
-    try:
+    name = f"{path.as_uri()}?mode=rw"
+    opened = sqlite3.connect(name, uri=True, timeout=_WAIT_SECONDS, isolation_level=None)
+    with closing(opened) as connection:
         connection.execute("PRAGMA synchronous = EXTRA")
-    except BaseException:
-        # The first statement detects a damaged header.
-        connection.close()
-        raise
-    return connection
+        yield connection
 
 
 Store: TypeAlias = MemoryStore | FileStore | LostStore
@@ -412,11 +402,17 @@ Store: TypeAlias = MemoryStore | FileStore | LostStore
 _IN_MEMORY: dict[str, MemoryStore] = {}
 
 
-def find_store(handle: str) -> Store:
-    """Find a store by its handle; one in the memory of another process refuses to be used."""
-    if handle.startswith("memory:"):
-        return _IN_MEMORY.get(handle) or LostStore(handle)
-    return FileStore.open(Path(handle).absolute())
+def find_store(handle: str, account: str = "") -> Store:
+    """Find a store by its handle; one in the memory of another process is refused.
+
+    So is another ledger than the one with the first digest `account`.
+    """
+    if handle.startswith("memory:") and handle not in _IN_MEMORY:
+        raise BudgetError(_LOST)
+    store: Store = _IN_MEMORY.get(handle) or FileStore.open(Path(handle).absolute())
+    if account not in ("", store.first_digest):
+        raise ValueError(f"the file of the ledger {handle} was replaced by another ledger")
+    return store
 
 
 def open_store(path: str | os.PathLike[str] | None, terms: dict[str, Any]) -> Store:
@@ -425,9 +421,7 @@ def open_store(path: str | os.PathLike[str] | None, terms: dict[str, Any]) -> St
     defaults = {"dataset": "data", "adjacency": "replace-one", "adaptive": False}
     complete = {"id": uuid4().hex, **defaults, **terms}
     if not isinstance(path, str | os.PathLike | None):
-        raise ValueError(
-            f"path must be a text, a path or None, got {path!r}: state the budget as epsilon="
-        )
+        raise ValueError(f"path must be a text, path or None, got {path!r}: a budget is epsilon=")
     if path is not None:
         place = Path(path).absolute()
         if place.exists():

@@ -6,19 +6,17 @@ table, for any number of groups (``docs/proofs/metrics.md``, sections 1 and 5).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
 from dp_halfspace._sklearn_compat import rows_of
-from dp_halfspace.data.cells import category_of, spellings
 from dp_halfspace.data.chunked_data import labelled_chunks, of_rows, without_ledger_and_seed
 from dp_halfspace.data.chunks import Chunks, apply_to_chunks, kept
-from dp_halfspace.data.frame import column_of
 from dp_halfspace.data.owners import sort_by_person
 from dp_halfspace.data.people import People
 from dp_halfspace.data.sparse_rows import checked_csr
@@ -27,7 +25,6 @@ from dp_halfspace.data.validation import (
     check_lengths,
     class_indices,
     is_chunked,
-    is_missing,
     refuse_foreign_arrays,
 )
 
@@ -42,7 +39,8 @@ class HeldOut:
     """Checked records; `order` and the labels keep the records of one person together.
 
     `classes` are sorted, as the codes of labels are, whatever their order in the model. For scores
-    by group, `group` is the number of the group of each record, in the order of the labels.
+    by group, `group` is the number of the group of each record, in the order of the labels, and
+    `values` are what a model says of each of them.
     """
 
     X: Any
@@ -52,6 +50,7 @@ class HeldOut:
     order: Any = None
     group: NDArray[np.intp] | None = None
     n_groups: int = 1
+    values: Any = None
 
     @property
     def n(self) -> int:
@@ -88,13 +87,6 @@ class HeldOut:
         return self.people.row_by_row(of)
 
 
-class Outcomes(NamedTuple):
-    """Checked records with what a model says of each of them."""
-
-    data: HeldOut
-    values: Any
-
-
 def known_classes(model: Any) -> NDArray[Any]:
     """Return the public label set of a model, in its order."""
     if not hasattr(model, "classes_"):
@@ -118,22 +110,3 @@ def held_out(model: Any, X: Any, y: ArrayLike, groups: Any) -> HeldOut:
         raise ValueError("X has no rows")
     order, people, codes = sort_by_person(groups, np.arange(len(codes)), codes)
     return HeldOut(X, codes, classes, people, order)
-
-
-def group_codes(
-    by: Any, by_values: Sequence[Any], n_rows: int, *, hides_rows: bool
-) -> NDArray[np.intp]:
-    """Return the number of the group of each record; values that are not listed are in the last.
-
-    Values are compared by their canonical texts. A single text in a column of a file turns all
-    numbers of the column into texts, and this must not change the groups of the other records.
-    """
-    listed = [None if is_missing(value) else category_of(value) for value in by_values]
-    categories = tuple(value for value in listed if value is not None)
-    if not listed or len(categories) < len(listed):
-        raise ValueError("by_values must be a list of at least one value, and of none missing")
-    if len(set(categories)) < len(categories):
-        raise ValueError("by_values must not list a value twice; 1 and '1' are one value")
-    number = spellings(categories)
-    column = column_of("by", by, n_rows, "the group of each record", hides_rows=hides_rows)
-    return column.read(lambda cell: number.get(category_of(cell) or "", len(listed)), dtype=np.intp)

@@ -135,12 +135,9 @@ def _limit_at_fit(
 
 def _ratio(released: Released, numerator: FloatArray, denominator: FloatArray) -> Estimate:
     """Estimate the ratio of two weighted sums of counts, the last axis."""
-    counts = released.counts
-    return _invert(
-        (counts * numerator).sum(axis=-1),
-        (counts * denominator).sum(axis=-1),
-        _limit_at_fit(released, lambda _, p: numerator - p * denominator),
-    )
+    above, below = ((released.counts * each).sum(axis=-1) for each in (numerator, denominator))
+    limit = _limit_at_fit(released, lambda _, p: numerator - p * denominator)
+    return _invert(above, below, limit)
 
 
 def _share_of_n(count: FloatArray, released: Released) -> Estimate:
@@ -159,18 +156,10 @@ def share_of_right(released: Released) -> Estimate:
     return _share_of_n(right.counts[..., 0], right)
 
 
-def classes_beside(released: Released) -> Released:
-    """Return the counts of classes, which follow the count of correct predictions."""
-    return replace(released, counts=released.counts[..., 1:, None])
-
-
-def classes_by_rows(released: Released) -> Released:
-    """Return counts, one row for each class."""
-    return released
-
-
 def majority_share(by_class: Released) -> Estimate:
     """Estimate the share of the records that the class with the largest noisy count has.
+
+    The counts have one row for each class.
 
     The largest of K classes has a share of at least 1/K, whatever the noisy counts are. The lower
     end holds for the shares of all K at once, because the largest noisy count may be of any.
@@ -182,6 +171,11 @@ def majority_share(by_class: Released) -> Estimate:
     whole = replace(by_class, variance=by_class.variance * columns, limit=limits)
     shares = within_range(_share_of_n(by_class.counts.sum(axis=-1), whole))
     return np.asarray(np.maximum(shares.max(axis=-1), 1.0 / k))
+
+
+def majority_beside(released: Released) -> Estimate:
+    """Estimate it from counts of classes that follow the count of correct predictions."""
+    return majority_share(replace(released, counts=released.counts[..., 1:, None]))
 
 
 def counts_of_records(released: Released) -> Estimate:
@@ -208,29 +202,15 @@ def mean_log_loss(released: Released) -> Estimate:
     return LARGEST_LOG_LOSS * _invert(total, float(n), deviation)
 
 
-def _of_table(released: Released, numerator: list[int], denominator: list[int]) -> Estimate:
+def ratio_in_table(released: Released, numerator: list[int], denominator: list[int]) -> Estimate:
     """Estimate a ratio by weights of true and false negatives and positives, row by row."""
     return _ratio(released.flat, np.array(numerator, float), np.array(denominator, float))
 
 
-def recall(released: Released) -> Estimate:
-    """Estimate the share of the second class that is predicted as such, from a confusion matrix."""
-    return _of_table(released, [0, 0, 0, 1], [0, 0, 1, 1])
-
-
-def precision(released: Released) -> Estimate:
-    """Estimate the share of the second class among the records predicted to be of it."""
-    return _of_table(released, [0, 0, 0, 1], [0, 1, 0, 1])
-
-
-def f1(released: Released) -> Estimate:
-    """Estimate the harmonic mean of recall and precision."""
-    return _of_table(released, [0, 0, 0, 2], [0, 1, 1, 2])
-
-
 def accuracy_in_table(released: Released) -> Estimate:
     """Estimate the accuracy from a confusion matrix of unknown size."""
-    return _by_row(released.flat, np.eye(released.counts.shape[-1]).ravel())
+    own = np.eye(released.counts.shape[-1]).ravel()
+    return _ratio(released.flat, own, np.ones_like(own))
 
 
 def mean_recall_in_table(released: Released) -> Estimate:
@@ -243,17 +223,12 @@ def mean_recall(released: Released) -> Estimate:
     return _mean_of_rows(released, np.array([0.0, 1.0]))
 
 
-def _by_row(released: Released, own: FloatArray) -> Estimate:
-    """Estimate the share that the weighted counts are of all counts of every row."""
-    return _ratio(released, own, np.ones_like(own))
-
-
 def _mean_of_rows(released: Released, own: FloatArray) -> Estimate:
-    """Estimate the mean of these shares over the rows."""
-    k = released.counts.shape[-2]
-    center, *ends = _by_row(released, own)
+    """Estimate the mean over the rows of the share that the own counts are of all of a row."""
+    k, whole = released.counts.shape[-2], np.ones_like(own)
+    center, *ends = _ratio(released, own, whole)
     # An unknown row balances no error of the others, so that each of them has to be covered.
-    _, *careful = _by_row(released.at_once(k), own)
+    _, *careful = _ratio(released.at_once(k), own, whole)
     # An interval as wide as the range, before it is cut, says nothing.
     is_known = ends[1] - ends[0] < 1.0
     low, high = np.where(is_known.all(axis=-1, keepdims=True), ends, careful)
@@ -318,13 +293,9 @@ def average_precision(released: Released) -> Estimate:
     errors = (np.maximum(positive, 0.0) + v) * (1.0 - precise) / above
     low = low - np.where(is_hidden, 0.0, errors).sum(axis=-1)
     low, high, value = np.clip([low, high, value], 0.0, np.maximum(total, 0.0))
-    return _invert(
-        np.stack([low, high]),
-        total,
-        _limit_at_fit(released.flat, slopes_at),
-        center=value / np.maximum(total, _SMALLEST_VARIANCE),
-        beyond=0.0,
-    )
+    limit = _limit_at_fit(released.flat, slopes_at)
+    center = value / np.maximum(total, _SMALLEST_VARIANCE)
+    return _invert(np.stack([low, high]), total, limit, center=center, beyond=0.0)
 
 
 def area_under_curve(released: Released) -> Estimate:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -37,9 +38,9 @@ class Metric:
         Whether it is another number if the two classes change places.
     has_cells : bool
         Whether scores are counted in cells, whose borders are public or released first.
-    by_class : callable or None
-        Computes the counts with one row for each class, None if there are none: the share of the
-        majority class follows from them.
+    majority : callable or None
+        Estimates the share of the majority class from the `Released` counts; None if they do not
+        count classes.
     in_group : callable or None
         Computes a value and an interval from the noisy confusion matrix of one group of records.
     largest : float
@@ -54,7 +55,7 @@ class Metric:
     is_binary: bool = False
     has_positive: bool = False
     has_cells: bool = False
-    by_class: Callable[[intervals.Released], intervals.Released] | None = intervals.classes_by_rows
+    majority: Callable[[intervals.Released], intervals.Estimate] | None = intervals.majority_share
     in_group: Callable[[intervals.Released], intervals.Estimate] | None = None
     largest: float = 1.0
 
@@ -62,8 +63,9 @@ class Metric:
 _TWO_CELLS = (2, math.sqrt(2.0))
 
 
-def _of_confusions(estimate: Callable[[intervals.Released], intervals.Estimate]) -> Metric:
-    """Return a metric of two classes that is a function of the confusion matrix."""
+def _of_confusions(numerator: list[int], denominator: list[int]) -> Metric:
+    """Return a metric of two classes: a ratio by weights of the confusions, row by row."""
+    estimate = partial(intervals.ratio_in_table, numerator=numerator, denominator=denominator)
     counts = tallies.count_confusions
     return Metric(
         _TWO_CELLS, counts, estimate, is_binary=True, has_positive=True, in_group=estimate
@@ -94,7 +96,7 @@ METRICS: dict[str, Metric] = {
         (tallies.RIGHT + 2, math.sqrt(tallies.RIGHT**2 + 2.0)),
         tallies.count_right_beside_classes,
         intervals.share_of_right,
-        by_class=intervals.classes_beside,
+        majority=intervals.majority_beside,
         in_group=intervals.accuracy_in_table,
     ),
     "average_precision": _of_scores(intervals.average_precision, has_positive=True),
@@ -107,17 +109,17 @@ METRICS: dict[str, Metric] = {
     "confusion_matrix": Metric(
         _TWO_CELLS, tallies.count_confusions, intervals.counts_of_records, largest=math.inf
     ),
-    "f1": _of_confusions(intervals.f1),
+    "f1": _of_confusions([0, 0, 0, 2], [0, 1, 1, 2]),
     "log_loss": Metric(
         (tallies.SCALE, float(tallies.SCALE)),
         tallies.sum_losses,
         intervals.mean_log_loss,
         outcome=tallies.log_losses_of,
         methods=("predict_proba",),
-        by_class=None,
+        majority=None,
         largest=tallies.LARGEST_LOG_LOSS,
     ),
-    "precision": _of_confusions(intervals.precision),
-    "recall": _of_confusions(intervals.recall),
+    "precision": _of_confusions([0, 0, 0, 1], [0, 1, 0, 1]),
+    "recall": _of_confusions([0, 0, 0, 1], [0, 0, 1, 1]),
     "roc_auc": _of_scores(intervals.area_under_curve, has_positive=False),
 }

@@ -18,10 +18,13 @@ from dp_halfspace._budget import BUDGET, opened_ledger, warn_of_weak_budget
 from dp_halfspace._memory import NUMBER_BYTES, OutOfMemory, refuse_beyond_memory, shortages_dropped
 from dp_halfspace._params import check_values, plain, resolved_delta
 from dp_halfspace._suggestion import did_you_mean
+from dp_halfspace.data.cells import category_of, spellings
 from dp_halfspace.data.chunks import Chunks, sum_over_chunks
+from dp_halfspace.data.frame import column_of
+from dp_halfspace.data.validation import is_missing
 from dp_halfspace.metrics import _intervals as intervals
 from dp_halfspace.metrics import _tallies as tallies
-from dp_halfspace.metrics._held_out import HeldOut, Outcomes, group_codes, held_out, known_classes
+from dp_halfspace.metrics._held_out import HeldOut, held_out, known_classes
 from dp_halfspace.metrics._table import ALIASES, METRICS, Metric
 from dp_halfspace.privacy import accounting
 from dp_halfspace.privacy.budget import Budget
@@ -122,10 +125,8 @@ class PrivateScore:
             names = [f"{true}, predicted {said}" for true in labels for said in labels]
         parts = (np.ravel(part).tolist() for part in (self.value, *self.interval))
         texts = ([f"{number:.{digits}f}" for number in part] for part in parts)
-        return [
-            (name, value, f"{low} to {high}")
-            for name, value, low, high in zip(names, *texts, strict=True)
-        ]
+        found = zip(names, *texts, strict=True)
+        return [(name, value, f"{low} to {high}") for name, value, low, high in found]
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain data that JSON can hold, from which `from_dict` rebuilds the score."""
@@ -177,10 +178,8 @@ class PrivateScore:
         """Describe the score in a sentence, together with the share of the majority class."""
         said = [f"{name}: {value}, 95 % interval {ends}" for name, value, ends in self.rows()]
         if self.majority is not None:
-            share, low, high = self.majority
-            said[-1] += (
-                f"; the majority class has {share:.3f} of the records ({low:.3f} to {high:.3f})"
-            )
+            beside = "; the majority class has {:.3f} of the records ({:.3f} to {:.3f})"
+            said[-1] += beside.format(*self.majority)
         if self.is_uninformative:
             said.append(UNINFORMATIVE)
         return "\n".join(said)
@@ -307,11 +306,8 @@ def private_score(
     """
     # Whether a number under- or overflows is private.
     with shortages_dropped(), np.errstate(all="ignore"):
-        budget: dict[str, Any] = {"epsilon": epsilon, "delta": delta, "ledger": ledger}
-        budget["random_state"] = random_state
-        is_one = isinstance(metric, str) or not np.iterable(metric)
-        metrics: list[Any] = [metric] if is_one else list(metric)
-        metrics = [ALIASES.get(name, name) if isinstance(name, str) else name for name in metrics]
+        names = list(metric) if np.iterable(metric) and not isinstance(metric, str) else [metric]
+        metrics: list[Any] = [ALIASES.get(str(name), name) for name in names]
         metric = metrics[0] if isinstance(metric, str) else metrics
         if not metrics:
             raise ValueError("metric is an empty list: name at least one metric")
@@ -319,7 +315,8 @@ def private_score(
             if not isinstance(name, str) or name not in METRICS:
                 meant = did_you_mean(str(name), METRICS) or f"; choose from {', '.join(METRICS)}"
                 raise ValueError(f"{name!r} is not a metric{meant}")
-        check_values(BUDGET, budget, "private_score")
+        others: dict[str, Any] = {"random_state": random_state, "ledger": ledger}
+        check_values(BUDGET, {"epsilon": epsilon, "delta": delta, **others}, "private_score")
         data = _check_held_out(model, X, y, metrics, groups)
         if by_values is not None:
             is_list = np.iterable(by_values) and not isinstance(by_values, str)
@@ -330,22 +327,19 @@ def private_score(
             data = replace(data, group=group, n_groups=len(by_values or ()) + 1)
         if by is not None or _TABLE_OF_GROUPS in metrics:
             n_counts = data.n_groups * len(data.classes) ** 2
-            refuse_beyond_memory(
-                # With its noise, and with its intervals.
-                10 * NUMBER_BYTES * n_counts,
-                f"a table of {n_counts} noisy counts, of all pairs of classes,",
-                "choose another metric, or fewer groups",
-            )
+            table = f"a table of {n_counts} noisy counts, of all pairs of classes,"
+            # With its noise, and with its intervals.
+            n_bytes = 10 * NUMBER_BYTES * n_counts
+            refuse_beyond_memory(n_bytes, table, "choose another metric, or fewer groups")
         epsilon, delta = float(epsilon), resolved_delta(delta, data.n)
         if groups is not None and delta == 0 and math.isfinite(epsilon):
-            raise ValueError(
-                "groups needs delta > 0: the noise of pure DP is for counts of whole records"
-            )
+            raise ValueError("groups needs delta > 0: the noise of pure DP is for whole records")
         tables = metrics if by is None else [_TABLE_OF_GROUPS]
 
         def plan(epsilon: float) -> tuple[list[_Job], PrivacyRecord]:
             """Fix every public number of a call with this epsilon."""
             jobs = _jobs(tables, model, n=data.n, epsilon=epsilon, delta=delta)
+            sizes = {"n_samples": data.n, "n_classes": len(data.classes)}
             values = {} if by_values is None else {"by_values": [str(each) for each in by_values]}
             record = PrivacyRecord(
                 epsilon=epsilon,
@@ -353,12 +347,7 @@ def private_score(
                 adjacency="replace-one" if data.people is None else "replace-one-person",
                 events=tuple(event for job in jobs for event in job.events),
                 noise="none" if math.isinf(epsilon) else noise_kind(random_state),
-                public={
-                    "n_samples": data.n,
-                    "n_classes": len(data.classes),
-                    "metric": metric,
-                    **values,
-                },
+                public={**sizes, "metric": metric, **values},
             )
             return jobs, record
 
@@ -369,17 +358,16 @@ def private_score(
         permit = authorise(record, noise_source(random_state), account)
         releases: dict[str, intervals.Released] = {}
         for job, each in zip(jobs, values, strict=True):
-            door = Door(Outcomes(data, each), permit)
+            door = Door(replace(data, values=each), permit)
             releases |= dict.fromkeys(job.names, job.run(door, data.n))
         if by is not None:
             releases = dict.fromkeys(metrics, releases[_TABLE_OF_GROUPS])
-        names = None if by_values is None else (*by_values, _OTHER)
-        scores = [_score(name, releases[name], record, data.classes, names) for name in metrics]
+        shown = None if by_values is None else (*by_values, _OTHER)
+        scores = [_score(name, releases[name], record, data.classes, shown) for name in metrics]
         return scores[0] if isinstance(metric, str) else scores
     raise OutOfMemory(
-        "there is not enough memory for this score: give fewer records, or records in chunks, as "
-        "dask arrays or by dp_halfspace.datasets.in_chunks. What a ledger was charged remains "
-        "charged"
+        "there is not enough memory for this score: give fewer records, or chunks, of dask or by "
+        "dp_halfspace.datasets.in_chunks. What a ledger was charged remains charged"
     )
 
 
@@ -419,12 +407,11 @@ class _Job:
         if metric.has_cells and borders is None:
             borders = tallies.cells_between(self._quartiles(door))
 
-        def ask(given: Outcomes) -> NDArray[np.float64]:
-            data, values = given
+        def ask(data: HeldOut) -> NDArray[np.float64]:
             cells = tallies.Cells(len(data.classes), borders, data.people, data.n_groups)
             if data.group is None:
-                return np.asarray(sum_over_chunks(metric.tally, values, data.codes, cells))
-            return tallies.count_confusions_of_groups(values, data.codes, data.group, cells)
+                return np.asarray(sum_over_chunks(metric.tally, data.values, data.codes, cells))
+            return tallies.count_confusions_of_groups(data.values, data.codes, data.group, cells)
 
         counts = door.release(ask, self.noise)
         is_laplace = isinstance(self.noise, DiscreteLaplaceNoise)
@@ -449,10 +436,10 @@ class _Job:
         return np.asarray(tallies.PLACES[chosen])
 
 
-def _distances(given: Outcomes) -> Any:
+def _distances(data: HeldOut) -> Any:
     """Return the distances of all places from the two quartiles."""
-    data, values = given
-    return tallies.places(sum_over_chunks(tallies.between_places, values, data.people), data.n)
+    counts = sum_over_chunks(tallies.between_places, data.values, data.people)
+    return tallies.places(counts, data.n)
 
 
 def _score(
@@ -466,8 +453,9 @@ def _score(
     metric = METRICS[name]
     if groups is None:
         largest = metric.largest if math.isfinite(metric.largest) else float(released.n)
-        value, low, high = _plain(intervals.within_range(metric.estimate(released), largest))
-        majority = metric.by_class and _plain(intervals.majority_share(metric.by_class(released)))
+        found = intervals.within_range(metric.estimate(released), largest)
+        value, low, high = found.tolist() if found.ndim == 1 else found
+        majority = metric.majority and tuple(metric.majority(released).tolist())
         return PrivateScore(name, value, (low, high), record, classes, majority)
     assert metric.in_group is not None, "checked before anything was charged"
     value, low, high = intervals.within_range(metric.in_group(released))
@@ -478,27 +466,33 @@ def _score(
     return PrivateScore(name, value, (low, high), record, classes, None, groups, released.counts)
 
 
-def _plain(estimate: intervals.Estimate) -> tuple[Any, Any, Any]:
-    """Return single numbers as floats."""
-    value, low, high = estimate.tolist() if estimate.ndim == 1 else estimate
-    return value, low, high
-
-
 def _groups_of(
     by: Any, by_values: Sequence[Any] | None, data: HeldOut, metrics: Sequence[str]
 ) -> NDArray[np.intp]:
-    """Return the number of the group of each record, in the order of the labels."""
+    """Return the number of the group of each record, in the order of the labels.
+
+    Values that are not listed are in the last group. Values are compared by their canonical texts.
+    A single text in a column of a file turns all numbers of the column into texts, and this must
+    not change the groups of the other records.
+    """
     if by is None or by_values is None:
-        raise ValueError(
-            "by and by_values go together: the groups of the records, and the PUBLIC list of them"
-        )
+        raise ValueError("by and by_values go together: groups of records, and their PUBLIC list")
     if isinstance(data.X, Chunks):
         raise ValueError("by is not supported for rows in chunks: give X as an array or a frame")
     for name in metrics:
         if METRICS[name].in_group is None:
             known = ", ".join(k for k, metric in METRICS.items() if metric.in_group is not None)
             raise ValueError(f"metric={name!r} cannot be released by group: choose among {known}")
-    codes = group_codes(by, by_values, len(data.codes), hides_rows=data.people is not None)
+    listed = [None if is_missing(value) else category_of(value) for value in by_values]
+    categories = tuple(value for value in listed if value is not None)
+    if not listed or len(categories) < len(listed):
+        raise ValueError("by_values must be a list of at least one value, and of none missing")
+    if len(set(categories)) < len(categories):
+        raise ValueError("by_values must not list a value twice; 1 and '1' are one value")
+    number, is_hidden = spellings(categories), data.people is not None
+    what = "the group of each record"
+    column = column_of("by", by, len(data.codes), what, hides_rows=is_hidden)
+    codes = column.read(lambda cell: number.get(category_of(cell) or "", len(listed)), np.intp)
     return codes if data.order is None else codes[data.order]
 
 
@@ -510,15 +504,14 @@ def _jobs(
     for name in metrics:
         # Metrics of the same counts of the same outcomes are decided by one release.
         tables.setdefault((METRICS[name].tally, METRICS[name].outcome), []).append(name)
-    firsts = [METRICS[names[0]] for names in tables.values()]
-    borders = [tallies.score_borders(model) if m.has_cells else None for m in firsts]
-    learns = [m.has_cells and b is None for m, b in zip(firsts, borders, strict=True)]
-    part = Budget.of(epsilon, 0.0).equal_parts(len(firsts))
+    part = Budget.of(epsilon, 0.0).equal_parts(len(tables))
+    # There is one table of scores at most.
+    borders, share = tallies.score_borders(model), _PLACE / (n * part.epsilon)
+    learns = borders is None and any(METRICS[name].has_cells for name in metrics)
     place: ExponentialChoice | NoNoise | None = None
-    share = _PLACE / (n * part.epsilon)
-    if any(learns) and math.isinf(epsilon):
+    if learns and math.isinf(epsilon):
         place = NoNoise()
-    elif any(learns) and share <= _LARGEST_PLACE_SHARE:
+    elif learns and share <= _LARGEST_PLACE_SHARE:
         # A record moves the number of scores up to a candidate by at most one:
         # `docs/proofs/metrics.md`, section 2.
         place = ExponentialChoice(1.0, share * part.epsilon)
@@ -526,16 +519,17 @@ def _jobs(
     if delta > 0 and math.isfinite(epsilon):
         mu = gdp_mu(epsilon, delta)
         if place is not None:
-            others = [place.event] * 2 * sum(learns)
+            others = [place.event] * 2
             mu = accounting.calibrate(
                 lambda mu: [*others, Gaussian(mu)], epsilon, delta, lower=0.0, upper=mu, rtol=1e-4
             )
-        mu = Budget.gaussian(mu).equal_parts(len(firsts)).mu
+        mu = Budget.gaussian(mu).equal_parts(len(tables)).mu
     jobs = []
-    for names, metric, border, learn in zip(tables.values(), firsts, borders, learns, strict=True):
-        left = part.split(2.0 * share)[1] if learn and place else part
-        noise = _noise(metric, left.epsilon, mu)
-        jobs.append(_Job(tuple(names), border, place if learn else None, noise))
+    for names in tables.values():
+        metric = METRICS[names[0]]
+        own = (borders, place) if metric.has_cells else (None, None)
+        left = part.split(2.0 * share)[1] if own[1] else part
+        jobs.append(_Job(tuple(names), *own, _noise(metric, left.epsilon, mu)))
     return jobs
 
 
@@ -549,11 +543,8 @@ def _check_held_out(
         if not any(hasattr(model, method) for method in metric.methods):
             raise ValueError(f"metric={name!r} needs a model with {' or '.join(metric.methods)}")
         if metric.is_binary and n_classes != 2:
-            others = [known for known, metric in METRICS.items() if not metric.is_binary]
-            raise ValueError(
-                f"metric={name!r} needs a model of two classes; for more there are "
-                f"{', '.join(others)}"
-            )
+            known = ", ".join(other for other in METRICS if not METRICS[other].is_binary)
+            raise ValueError(f"metric={name!r} needs two classes; for more there are {known}")
     return held_out(model, X, y, groups)
 
 

@@ -81,31 +81,23 @@ def scores_sensitivity(n_samples: int, n_candidates: int) -> float:
     return math.sqrt(n_candidates) * score_sensitivity(n_samples) * UP
 
 
-def plan_search(
-    candidates: Sequence[Candidate],
-    *,
-    n_samples: int,
-    epsilon: float,
-    delta: float,
-    selection: str,
-    miss: float,
-) -> SearchPlan:
+def plan_search(search: Search, selection: str, miss: float) -> SearchPlan:
     """Divide a budget between the candidates and the choice among them.
 
     Proofs: ``docs/proofs/selection.md``, sections 2 and 7.
     """
-    if math.isinf(epsilon):
-        return SearchPlan(epsilon, None, NoNoise(), (Pure(epsilon),))
-    search = _Search(candidates, n_samples, epsilon, delta)
+    count, is_pure = len(search.candidates), search.delta == 0
+    if math.isinf(search.epsilon):
+        return SearchPlan(search.epsilon, None, NoNoise(), (Pure(search.epsilon),))
     if selection == "gaussian":
         return search.noisy_scores()
     # A pure DP run costs 2 + shape times its epsilon, least where their number is geometric. For so
     # few candidates, all of them are trained at about the same cost.
-    shape = 1.0 if delta == 0 else STOPPING_SHAPE
-    if selection == "exponential" or (selection == "auto" and len(candidates) <= 2.0 + shape):
+    shape = 1.0 if is_pure else STOPPING_SHAPE
+    if selection == "exponential" or (selection == "auto" and count <= 2.0 + shape):
         return search.exponential()
-    distribution = run_count_distribution(len(candidates), miss, eta=shape)
-    if delta == 0:
+    distribution = run_count_distribution(count, miss, eta=shape)
+    if is_pure:
         return search.pure(distribution)
     plan = search.gaussian(distribution)
     if plan is None and selection == "auto":
@@ -120,7 +112,7 @@ def plan_search(
 
 
 @dataclass(frozen=True, slots=True)
-class _Search:
+class Search:
     """A budget, and the candidates between which it is divided."""
 
     candidates: Sequence[Candidate]
@@ -150,9 +142,10 @@ class _Search:
         mu_train, mu_score = self.run_mu(distribution)
         each, worst = run_epsilon(mu_train, self.delta), 0.0
         for record in self.records(each):
-            cost = _gaussian_cost(record.events)
-            if cost is None:
+            counts = single_runs(record.events)
+            if not all(isinstance(event, Gaussian) for event in counts):
                 return None
+            cost = total_mu(tuple(counts.items()))
             worst = max(worst, math.hypot(cost, mu_score) * UP)
         choice = GaussianNoise(score_sensitivity(self.n_samples), mu_score)
         return SearchPlan(each, distribution, choice, (random_stopping_event(distribution, worst),))
@@ -175,9 +168,7 @@ class _Search:
         Wang, Zhu and Wang (2025), Algorithm 2; ``docs/proofs/selection.md``, section 7.
         """
         if self.delta == 0:
-            raise ValueError(
-                "selection='gaussian' needs delta > 0: use 'exponential' or 'random_stopping'"
-            )
+            raise ValueError("selection='gaussian' needs delta > 0: use 'auto' or 'exponential'")
         # One record changes each of the scores.
         sensitivity = scores_sensitivity(self.n_samples, len(self.candidates))
         precise = sensitivity / (_PRECISION * self.n_samples)
@@ -207,17 +198,14 @@ class _Search:
         def each(share: float) -> float:
             return run_epsilon(share * whole, self.delta)
 
+        def events(share: float) -> tuple[Event, ...]:
+            return _all_events(self.records(each(share)), choice)
+
         least = 0.5 / len(self.candidates)
         each(least)  # a budget close to zero is refused by a separate message
+        ends = {"lower": least, "upper": equal, "rtol": _SHARE_TOLERANCE}
         try:
-            share = accounting.calibrate(
-                lambda share: _all_events(self.records(each(share)), choice),
-                self.epsilon,
-                self.delta,
-                lower=least,
-                upper=equal,
-                rtol=_SHARE_TOLERANCE,
-            )
+            share = accounting.calibrate(events, self.epsilon, self.delta, **ends)
         except BudgetError as error:
             raise BudgetError("the budget is too small for this many candidates") from error
         return each(share)
@@ -239,11 +227,3 @@ def run_epsilon(mu: float, delta: float) -> float:
             "of it. Use fewer candidates, a larger epsilon or a smaller delta"
         )
     return epsilon
-
-
-def _gaussian_cost(events: Sequence[Event]) -> float | None:
-    """Return the mu of events that are all Gaussian, None if one is not."""
-    counts = single_runs(events)
-    if not all(isinstance(event, Gaussian) for event in counts):
-        return None
-    return total_mu(tuple(counts.items()))

@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -154,9 +155,8 @@ class RobustAccuracy:
         # A change of norm `radius` changes a difference of scores by `radius` times the dual norm
         # of the weights.
         dual = 1 if self.norm == "inf" else 2
-        changes = self.radius * np.array(
-            [np.linalg.norm(weights - own, dual, axis=1) for own in weights]
-        )
+        norms = [np.linalg.norm(weights - own, dual, axis=1) for own in weights]
+        changes = self.radius * np.array(norms)
         own = np.take_along_axis(scores, indices[:, None], axis=1)
         gaps = own - scores - changes[indices]
         gaps[np.arange(len(indices)), indices] = np.inf
@@ -194,12 +194,8 @@ def run_candidates(
     all randomness is drawn from the operating system where it is used. `noise` is added to each
     score, or None if scores are not released one by one.
     """
-    tasks = (
-        delayed(_train_and_score)(
-            model, X, y, scoring=scoring, noise=noise, seed=None if seed is None else (seed, number)
-        )
-        for number, model in enumerate(models)
-    )
+    run = partial(delayed(_train_and_score), X=X, y=y, scoring=scoring, noise=noise)
+    tasks = (run(model, seed=None if seed is None else (seed, k)) for k, model in enumerate(models))
     yield from _pool(n_jobs)(tasks)
 
 

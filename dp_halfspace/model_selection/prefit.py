@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, replace
 from functools import partial
 from numbers import Real
 from typing import Any, ClassVar
@@ -28,7 +28,7 @@ from dp_halfspace.data.chunks import sum_over_chunks
 from dp_halfspace.data.validation import n_rows
 from dp_halfspace.exceptions import warn_caller
 from dp_halfspace.metrics import _tallies as tallies
-from dp_halfspace.metrics._held_out import HeldOut, Outcomes, held_out
+from dp_halfspace.metrics._held_out import HeldOut, held_out
 from dp_halfspace.model_selection import _crossing as crossing
 from dp_halfspace.model_selection._wrapping import WrappingClassifier
 from dp_halfspace.privacy.budget import Budget
@@ -38,8 +38,11 @@ from dp_halfspace.privacy.mechanisms import ExponentialChoice, NoNoise, noise_de
 from dp_halfspace.privacy.noise import DiscreteLaplaceNoise
 from dp_halfspace.privacy.record import PrivacyRecord
 
-# The constraints of parameters that a release without a delta has.
-_PURE_BUDGET = {name: BUDGET[name] for name in ("epsilon", "random_state", "ledger")}
+# The constraints of the parameters of every such classifier; a pure release has no delta.
+_SHARED = {
+    "estimator": [HasMethods(["fit", "predict"])],
+    **{name: BUDGET[name] for name in ("epsilon", "random_state", "ledger")},
+}
 
 
 class PrefitClassifier(WrappingClassifier, ABC):
@@ -58,15 +61,13 @@ class PrefitClassifier(WrappingClassifier, ABC):
 
     def _check_model(self) -> None:
         """Refuse an object that is not a fitted classifier with the required methods."""
-        name = type(self).__name__
-        kind = type(self.estimator).__name__
+        name, kind = type(self).__name__, type(self.estimator).__name__
         if isinstance(self.estimator, type) or not hasattr(self.estimator, "predict"):
             raise ValueError(f"estimator of {name} must be a fitted classifier, got {kind}")
         if not hasattr(self.estimator, "classes_"):
             raise ValueError(
                 f"estimator of {name} must be fitted before: {kind} has no attribute classes_. Fit "
-                "it on other records. A clone forgets what was fitted: wrap the model in "
-                "sklearn.frozen.FrozenEstimator to keep it"
+                "it on other records, in a sklearn.frozen.FrozenEstimator, which clones keep"
             )
         if not any(hasattr(self.estimator, method) for method in self._methods):
             raise ValueError(
@@ -103,15 +104,14 @@ class PrefitClassifier(WrappingClassifier, ABC):
         **Privacy.** The record of `plan` is charged to the ledger before any noise is drawn.
         """
         data = self._training_data(X, y, groups)
-        plan = self._plan_release(data)
-        record = self._record(plan, data)
+        plan, record = self._planned(data)
         warn_of_calls_around(record)
         warn_of_weak_budget(record)
         self._warn_of_plan(plan, data)
         # Evaluate the model before anything is charged, so that its own errors cost nothing.
         values = data.outcomes(self._outcome, self.estimator)
         permit = self._permit_for(record, partial(self._record_with, data), self.ledger, X)
-        self._release(plan, Door(Outcomes(data, values), permit))
+        self._release(plan, Door(replace(data, values=values), permit))
         self.classes_, self.privacy_ = data.classes, record
         self._warn_of_release(plan, data)
         return self
@@ -156,15 +156,11 @@ class PrefitClassifier(WrappingClassifier, ABC):
         self._check_model()
         return held_out(self.estimator, X, y, groups)
 
-    def _record_with(self, data: HeldOut, epsilon: float) -> PrivacyRecord:
-        """Return the record of a fit with another epsilon."""
-        other = self._with_epsilon(epsilon)
-        return other._record(other._plan_release(data), data)
-
-    def _record(self, plan: Any, data: HeldOut) -> PrivacyRecord:
-        """Return the record of a planned release."""
+    def _planned(self, data: HeldOut) -> tuple[Any, PrivacyRecord]:
+        """Fix every public number of a release."""
+        plan = self._plan_release(data)
         public = {"n_samples": data.n, "classes": data.classes.tolist()}
-        return self._record_of(plan, 0.0, data.people, public)
+        return plan, self._record_of(plan, 0.0, data.people, public)
 
     @abstractmethod
     def _plan_release(self, data: HeldOut) -> Any:
@@ -257,19 +253,11 @@ _PLACES = tallies.signed_sizes(-12, 24, 16)
 _COUNT_SHARE = 0.05
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _CountsAbove:
-    """Numbers of negative and positive records with scores above every candidate, of `n` in all."""
-
-    negative: NDArray[np.float64]
-    positive: NDArray[np.float64]
-    n: int
-
-
 @dataclass(frozen=True, slots=True)
 class _Threshold:
-    """Public numbers: the candidates, preferred ones first, the noise, and slacks."""
+    """Public numbers: of records, the candidates, preferred ones first, the noise, and slacks."""
 
+    n: int
     target: str
     value: float
     borders: NDArray[np.float64]
@@ -302,30 +290,29 @@ class _Threshold:
         most, _ = crossing.most_and_variance(self.target, self.value)
         return self.slack / max(most, 1.0 / crossing.COUNT_GRID)
 
-    def counts_above(self, given: Outcomes) -> _CountsAbove:
-        """Count the records from the highest score down: first no record, last all records."""
-        data = given.data
+    def counts_above(self, data: HeldOut) -> NDArray[np.float64]:
+        """Count negative and positive records above every candidate, from the highest one down."""
         cells = tallies.Cells(2, self.borders, data.people, largest=crossing.COUNT_GRID)
-        table = sum_over_chunks(tallies.count_scores, given.values, data.codes, cells)
-        above = np.column_stack([np.zeros(2), np.cumsum(table[:, ::-1], axis=1)])
-        return _CountsAbove(above[0], above[1], data.n)
+        table = sum_over_chunks(tallies.count_scores, data.values, data.codes, cells)
+        return np.column_stack([np.zeros(2), np.cumsum(table[:, ::-1], axis=1)])
 
-    def utilities(self, count: float | None, above: _CountsAbove) -> NDArray[np.float64]:
+    def utilities(self, count: float | None, above: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the utility of every candidate, given the released number of positives."""
-        excess = crossing.excess_of(self.target, self.value, above.positive, above.negative)
-        excess -= self.slack_for(count, above.n)
+        negative, positive = above
+        excess = crossing.excess_of(self.target, self.value, positive, negative)
+        excess -= self.slack_for(count)
         # The last candidate meets every target: no record, or every record, is positive.
-        excess[-1] = above.n
+        excess[-1] = self.n
         return crossing.crossing_utilities(excess)
 
-    def slack_for(self, count: float | None, n: int) -> float:
+    def slack_for(self, count: float | None) -> float:
         """Return the slack by which the target is raised, from public numbers and the noisy count.
 
         It covers the noise of the choice for any held-out records, and the sampling error of fresh
         records together with the standard deviation of the choice.
         """
         # There are at most n negatives.
-        counted = float(n)
+        counted = float(self.n)
         if self.count is not None:
             counted = min(max((count or 0.0) + noise_deviation(self.count), 1.0), counted)
         spread = crossing.most_and_variance(self.target, self.value)[1] * counted
@@ -434,20 +421,17 @@ class PrivateThresholdClassifier(PrefitClassifier):
     _methods = ("predict_proba", "decision_function")
     _outcome = staticmethod(tallies.scores_of)
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "estimator": [HasMethods(["fit", "predict"])],
         "target": [StrOptions({"recall", "precision", "fpr", "false_positive_rate"})],
         "value": [Interval(Real, 0.0, 1.0, closed="neither")],
         "confidence": [Interval(Real, 0.5, 0.999, closed="both")],
-        **_PURE_BUDGET,
+        **_SHARED,
     }
 
     def _check_model(self) -> None:
         super()._check_model()
         n_classes = len(self.estimator.classes_)
         if n_classes != 2:
-            raise ValueError(
-                f"PrivateThresholdClassifier needs a model of two classes, got {n_classes}"
-            )
+            raise ValueError(f"PrivateThresholdClassifier needs two classes, got {n_classes}")
 
     def _plan_release(self, data: HeldOut) -> _Threshold:
         """Fix the candidates, the noise and the slacks: all of it is public."""
@@ -470,8 +454,8 @@ class PrivateThresholdClassifier(PrefitClassifier):
         # That of the excess of the chosen candidate, if there is a candidate at every rank.
         variance = 2.0 / rate**2
         value, deviations = crossing.safe_target(target, float(self.value)), -float(ndtri(miss))
-        numbers = value, borders, count, choice, slack, variance, deviations
-        return _Threshold(target, *numbers, np.unique(self.estimator.classes_).tolist()[1])
+        numbers = data.n, target, value, borders, count, choice, slack, variance, deviations
+        return _Threshold(*numbers, np.unique(self.estimator.classes_).tolist()[1])
 
     def _release(self, plan: _Threshold, door: Door) -> None:
         """Count positives and negatives above every candidate, and choose one.
@@ -489,7 +473,7 @@ class PrivateThresholdClassifier(PrefitClassifier):
         above = door.map(plan.counts_above)
         count = None
         if plan.count is not None:
-            count = float(above.release(lambda each: np.floor(each.positive[-1:]), plan.count)[0])
+            count = float(above.release(lambda each: np.floor(each[1, -1:]), plan.count)[0])
         place = above.choose(partial(plan.utilities, count), plan.choice)
         self.threshold_ = float(crossing.candidates(plan.target, plan.borders)[place])
         self.n_positive_ = count
@@ -575,11 +559,11 @@ class _SetSize:
         """Public facts for the record."""
         return {"coverage": self.coverage, "thresholds": _LOG_ODDS_OF_SETS}
 
-    def utilities(self, given: Outcomes) -> NDArray[np.float64]:
+    def utilities(self, data: HeldOut) -> NDArray[np.float64]:
         """Return the utility of every candidate, of which the last is "all classes"."""
-        data, largest = given.data, 16 * crossing.COUNT_GRID
+        largest = 16 * crossing.COUNT_GRID
         cells = tallies.Cells(len(data.classes), _LOG_ODDS_OF_SETS, data.people, largest=largest)
-        table = sum_over_chunks(tallies.count_scores, given.values, data.codes, cells).sum(axis=0)
+        table = sum_over_chunks(tallies.count_scores, data.values, data.codes, cells).sum(axis=0)
         # From the highest probability, the smallest sets, down to all classes.
         inside = np.cumsum(table[::-1])
         wanted = self.coverage * (inside[-1] + 1.0)
@@ -667,9 +651,8 @@ class PrivateConformalClassifier(PrefitClassifier):
     learnt_part = "size of the sets"
     _outcome = staticmethod(tallies.chances_of_truth)
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "estimator": [HasMethods(["fit", "predict"])],
         "coverage": [Interval(Real, 0.5, 0.999, closed="both")],
-        **_PURE_BUDGET,
+        **_SHARED,
     }
 
     def _plan_release(self, data: HeldOut) -> _SetSize:

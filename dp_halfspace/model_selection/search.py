@@ -22,7 +22,12 @@ from dp_halfspace._pipelines import library_of
 from dp_halfspace._silence import IGNORED_WARNINGS, drop_output
 from dp_halfspace._sklearn_compat import HasMethods, Interval, StrOptions
 from dp_halfspace.estimators.base import PrivateClassifier
-from dp_halfspace.model_selection._search_plan import SEARCH_SELECTIONS, SearchPlan, plan_search
+from dp_halfspace.model_selection._search_plan import (
+    SEARCH_SELECTIONS,
+    Search,
+    SearchPlan,
+    plan_search,
+)
 from dp_halfspace.model_selection._search_runs import (
     SCORINGS,
     check_workers,
@@ -247,7 +252,7 @@ class PrivateSearchCV(WrappingClassifier):
         BudgetError
             By the ledger, or if the budget is too small for the grid, before any noise is drawn.
         """
-        data, plan, total, candidates = self._planned(X, y)
+        data, plan, total, candidates = self._planned_on(X, y)
         warn_of_calls_around(total)
         warn_of_weak_budget(total)
         ledger = self.estimator.ledger if self.ledger is None else self.ledger
@@ -291,14 +296,14 @@ class PrivateSearchCV(WrappingClassifier):
         -----
         **Privacy.** A function of public quantities, so calling it uses no budget.
         """
-        return self._planned(X, y)[2]
+        return self._planned_on(X, y)[2]
 
-    def _planned(
+    def _planned_on(
         self, X: Any, y: ArrayLike
     ) -> tuple[_Data, SearchPlan, PrivacyRecord, list[_Params]]:
         """Plan the search, and list its candidates with their budgets; the first one warns."""
         data = self._training_data(X, y)
-        plan, total = self._plan_with(data, float(self.epsilon))
+        plan, total = self._planned(data)
         budget = {"epsilon": plan.epsilon, "delta": total.delta}
         candidates = [{**params, **budget} for params in data[0]]
         self._candidate(candidates[0]).plan(X, y)
@@ -316,25 +321,17 @@ class PrivateSearchCV(WrappingClassifier):
             is_pure = isinstance(self.delta, str) and self.estimator.delta == 0
             delta = 0.0 if is_pure else resolved_delta(self.delta, facts["n_samples"])
             # The data are validated once for each candidate, and not for each budget or repeat.
-            plans = [
-                self._candidate({**params, "delta": delta})._plans(X, y)
-                for params in grid[:: self.n_repeats]
-            ]
+            once = [self._candidate({**each, "delta": delta}) for each in grid[:: self.n_repeats]]
+            plans = [candidate._plans(X, y) for candidate in once]
         return grid, [plan for plan in plans for _ in range(self.n_repeats)], first, delta
 
-    def _plan_with(self, data: _Data, epsilon: float) -> tuple[SearchPlan, PrivacyRecord]:
-        """Fix every public number of a search with this epsilon."""
+    def _planned(self, data: _Data) -> tuple[SearchPlan, PrivacyRecord]:
+        """Fix every public number of a search."""
         grid, candidates, first, delta = data
-        facts = dict(first.public)
+        epsilon, facts = float(self.epsilon), dict(first.public)
         with IGNORED_WARNINGS:
-            plan = plan_search(
-                candidates,
-                n_samples=facts["n_samples"],
-                epsilon=epsilon,
-                delta=delta,
-                selection=self.selection,
-                miss=float(self.miss),
-            )
+            search = Search(candidates, facts["n_samples"], epsilon, delta)
+            plan = plan_search(search, self.selection, float(self.miss))
         scoring = self.scoring if isinstance(self.scoring, str) else repr(self.scoring)
         record = PrivacyRecord(
             epsilon=epsilon,
@@ -355,21 +352,16 @@ class PrivateSearchCV(WrappingClassifier):
         )
         return plan, record
 
-    def _record_with(self, data: _Data, epsilon: float) -> PrivacyRecord:
-        """Return the record of a search with another epsilon."""
-        return self._plan_with(data, epsilon)[1]
-
     def _check_size(self, X: Any, n_candidates: int) -> None:
         """Refuse models that would not fit into memory together."""
         if self.selection == "random_stopping" or getattr(X, "ndim", 0) != 2:
             return
         classes = self.estimator.classes
         n_outputs = 1 if classes is None or len(classes) == 2 else len(classes)
-        refuse_beyond_memory(
-            NUMBER_BYTES * n_candidates * n_outputs * X.shape[1],
-            f"a search that keeps {n_candidates} models until one is chosen",
-            "use fewer candidates, or selection='random_stopping'",
-        )
+        n_bytes = NUMBER_BYTES * n_candidates * n_outputs * X.shape[1]
+        what = f"a search that keeps {n_candidates} models until one is chosen"
+        instead = "use fewer candidates, or selection='random_stopping'"
+        refuse_beyond_memory(n_bytes, what, instead)
 
     def _grid(self) -> list[_Params]:
         """List the candidates; public."""
@@ -387,18 +379,16 @@ class PrivateSearchCV(WrappingClassifier):
         grid = list(islice(ParameterGrid(self.param_grid), most))
         if len(grid) == most:
             raise ValueError(
-                f"a search has at most {MOST_TRAINED} candidates, repeats included: each is "
-                "trained, or drawn with the same probability, and shares the budget with all "
-                "others. Use fewer values or n_repeats"
+                f"a search has at most {MOST_TRAINED} candidates, repeats included, which share "
+                "the budget: use fewer values or n_repeats"
             )
         if not grid:
             raise ValueError("param_grid lists no candidate: {} stands for the estimator as it is")
         known = self.estimator.get_params()
         for name in {name for params in grid for name in params}:
-            if name in _OWN:
-                raise ValueError(f"the grid must not contain {name!r}: the search states it")
-            if name not in known:
-                raise ValueError(f"the grid must not contain {name!r}: there is no such parameter")
+            if name in _OWN or name not in known:
+                reason = "the search states it" if name in _OWN else "there is no such parameter"
+                raise ValueError(f"the grid must not contain {name!r}: {reason}")
         return [params for params in grid for _ in range(self.n_repeats)]
 
     def _refuse_another_budget(self, model: Any) -> None:
@@ -443,13 +433,9 @@ class PrivateSearchCV(WrappingClassifier):
         - Sensitivity: that of the score, in the noise of the choice.
         - Proof: ``docs/proofs/selection.md``, sections 7 to 9.
         """
+        seed = None if self.random_state is None else int(self.random_state)
         runs = partial(
-            run_candidates,
-            X=X,
-            y=y,
-            scoring=self.scoring,
-            seed=None if self.random_state is None else int(self.random_state),
-            n_jobs=self.n_jobs,
+            run_candidates, X=X, y=y, scoring=self.scoring, seed=seed, n_jobs=self.n_jobs
         )
         if plan.distribution is None:
             # Events of the same record cover the trainings.

@@ -22,11 +22,7 @@ from dp_halfspace._silence import result_or
 from dp_halfspace._sklearn_compat import Interval
 from dp_halfspace.data.chunked_data import by_chunks, checked_chunks
 from dp_halfspace.data.owners import sort_by_person
-from dp_halfspace.data.validation import (
-    check_features,
-    is_chunked,
-    stand_in,
-)
+from dp_halfspace.data.validation import check_features, is_chunked, stand_in
 from dp_halfspace.engine.moment import RowClip
 from dp_halfspace.engine.scales import (
     CLIP,
@@ -66,8 +62,7 @@ def _refuse_sparse(X: Any) -> None:
     if sparse.issparse(X):
         raise ValueError(
             "X is a sparse matrix, or a data frame of sparse columns, and column scales would make "
-            "it dense: scalers need dense columns. Pass unscaled sparse rows to an estimator "
-            "with a public data_norm"
+            "it dense. Pass unscaled sparse rows to an estimator with a public data_norm"
         )
 
 
@@ -212,9 +207,7 @@ class ReleasedScaler(ColumnScaler):
             if numbers.ndim != 1 or not np.isfinite(numbers).all():
                 raise ValueError(f"{name} must be a list of finite numbers, one for each column")
         if center.shape != scale.shape or not (scale > 0).all():
-            raise ValueError(
-                "center and scale must have one number for each column; scale is positive"
-            )
+            raise ValueError("center and scale have one number for each column; scale is positive")
         return ColumnScales(center, scale), float(self.clip)
 
 
@@ -266,10 +259,7 @@ class PublicScaler(ColumnScaler):
         ends, n_features = _as_floats(ranges), self.n_features_in_
         is_finite = ends.shape == (n_features, 2) and bool(np.isfinite(ends).all())
         if not is_finite or not (ends[:, 0] < ends[:, 1]).all():
-            raise ValueError(
-                f"ranges must be {n_features} pairs of finite numbers (low, high) with low < high, "
-                "one for each column"
-            )
+            raise ValueError(f"ranges must be finite, low < high, for each of {n_features} columns")
         low, high = ends.T
         # Halve first, so that the sum of two large ends does not overflow.
         return ColumnScales(low / 2.0 + high / 2.0, high / 2.0 - low / 2.0), 1.0
@@ -373,7 +363,7 @@ class PrivateScaler(SharedLedger, ColumnScaler):
         """
         probe = stand_in(self)
         data = self._training_data(X, y, groups, probe)
-        plan, record = self._plan_fit(data)
+        plan, record = self._planned(data)
         permit = self._permit_for(record, partial(self._record_with, data), self.ledger, X)
 
         scales = plan.run(Door(data, permit))
@@ -414,11 +404,7 @@ class PrivateScaler(SharedLedger, ColumnScaler):
         X, people, _ = sort_by_person(groups, X)
         return Columns(X, people)
 
-    def _record_with(self, data: Columns, epsilon: float) -> PrivacyRecord:
-        """Return the record of a fit with another epsilon."""
-        return self._with_epsilon(epsilon)._plan_fit(data)[1]
-
-    def _plan_fit(self, data: Columns) -> tuple[ColumnScalesPlan, PrivacyRecord]:
+    def _planned(self, data: Columns) -> tuple[ColumnScalesPlan, PrivacyRecord]:
         """Fix every public number of a fit."""
         X, people = data
         n_samples, n_features = X.shape
@@ -426,9 +412,7 @@ class PrivateScaler(SharedLedger, ColumnScaler):
         delta = resolved_delta(self.delta, n_samples)
         budget = Budget.of(float(self.epsilon), delta)
         if budget.is_pure and people is not None:
-            raise ValueError(
-                "groups needs delta > 0: the noise of pure DP is for counts of whole records"
-            )
+            raise ValueError("groups needs delta > 0: the noise of pure DP is for whole records")
         plan = plan_column_scales(n_samples, n_features, budget)
         public = {"n_samples": n_samples, "n_features": n_features}
         return plan, self._record_of(plan, delta, people, public)

@@ -6,6 +6,7 @@ is broken by the same code.
 """
 
 from contextlib import nullcontext
+from functools import partial
 
 import numpy as np
 import pytest
@@ -18,7 +19,7 @@ from dp_halfspace import (
     PrivateKernelClassifier,
 )
 from dp_halfspace.audit import replay
-from dp_halfspace.audit.white_box import History, make_fit
+from dp_halfspace.audit.white_box import History, fit_and_record
 from dp_halfspace.engine import linear
 from dp_halfspace.papers.objective import GaussianLinearTerm, LaplaceLinearTerm
 from dp_halfspace.privacy import mechanisms
@@ -171,7 +172,7 @@ def test_values_of_single_records_stay_within_theirs(attack):
 
 def apart_by_threads(estimator):
     """Return how far values of one and of two threads are apart, over the sensitivity."""
-    fit, data = make_fit(estimator, 1), [records(9000) for _ in range(2)]
+    fit, data = partial(fit_and_record, estimator, 1), [records(9000) for _ in range(2)]
 
     def limited(one, answer):
         with threadpool_limits(1 + (one is data[1])):

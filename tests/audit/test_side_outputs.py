@@ -11,13 +11,14 @@ import pickle
 import sys
 import tempfile
 from contextlib import contextmanager
+from functools import partial
 
 import numpy as np
 import pytest
 from sklearn.base import clone
 
 from dp_halfspace import OutputPerturbationClassifier, PrivateSearchCV
-from dp_halfspace.audit.white_box import History, make_fit
+from dp_halfspace.audit.white_box import History, fit_and_record
 from dp_halfspace.metrics import private_score
 from dp_halfspace.preprocessing import PrivateScaler
 from dp_halfspace.privacy import randomness
@@ -116,7 +117,7 @@ def test_nothing_beside_the_model_differs(estimator, monkeypatch, caplog):
     """Under errstate raise: pickles, representations, logs, streams, bytes read, and no trace."""
     first, second = neighbours(estimator)
     reads, outcomes, sizes = Reads(monkeypatch), [], []
-    fit = make_fit(estimator, 7)
+    fit = partial(fit_and_record, estimator, 7)
 
     def watched(data, answer):
         before = len(reads.sizes)

@@ -158,7 +158,7 @@ def test_saved_scores_stand_on_the_card(held_out, capsys):
         assert " ".join(line.split()) in text
     assert main(card) == 0
     _, text = read_page("c.html")
-    assert "No score was given for this card" in text
+    assert "No score was given, so this card" in text
 
 
 def test_files_of_scores_are_checked(held_out, capsys):

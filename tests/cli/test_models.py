@@ -144,10 +144,10 @@ def test_the_cards_of_a_fit_and_of_its_saved_model_say_what_was_promised(patient
         "Labels, stated no, yes",
         "age number in [0, 120]",
         "stage 2 categories",
-        "Total budget of the ledger ε = 5, δ = 1e-05",
+        "are together (5, 1e-05)-differentially private",
         "0.1 %",
         "of the area under the ROC curve above one half",
-        "No score was given for this card",
+        "No score was given, so this card",
         "log odds of yes",
         "II <b>",
         "scikit-learn",
@@ -158,8 +158,8 @@ def test_the_cards_of_a_fit_and_of_its_saved_model_say_what_was_promised(patient
         assert words in source, words
     assert "Rome" not in source
     spent = PrivacyLedger("l.db").spent()
-    assert "Asked for by all releases so far, each at its own δ ε = 4 of 5" in text
-    assert f"Spent by all releases together, at δ = 1e-05 ε = {rounded_text(spent, 3)} of 5" in text
+    assert "epsilon 4 of 5 asked for at delta" in text
+    assert f"epsilon {rounded_text(spent)} of 5 at delta 1e-05 is spent" in text
     texts = ["--purpose", "Triage <b>", "--contact", "a@example.org"]
     command = ["card", "model.joblib", "--out", "again.html"]
     assert main([*command, *ledger[:2], *texts]) == 0
@@ -169,7 +169,7 @@ def test_the_cards_of_a_fit_and_of_its_saved_model_say_what_was_promised(patient
     for words in (
         "model of model.joblib",
         "Purpose Triage <b>",
-        "Total budget of the ledger ε = 5",
+        "together (5, 1e-05)-differentially private",
     ):
         assert words in text, words
     assert "none.db does not exist" in error(capsys, *command, "--ledger", "none.db")
@@ -190,7 +190,7 @@ def test_the_card_of_an_unstated_table_and_without_matplotlib(patients, monkeypa
     ):
         assert words in text, words
     assert "matplotlib was not installed" in text
-    assert "No ledger was given for this card" in text
+    assert "No ledger was given: other releases" in text
 
 
 def test_a_ledger_refuses_before_anything_is_made(patients, tmp_path, capsys):

@@ -101,8 +101,8 @@ def test_other_encodings_and_files(folder, capsys):
     capsys.readouterr()
     for wrong, words in (
         (["split", "own.parquet", *SPLIT[2:]], "own.parquet is no CSV"),
-        (["split", "own.csv", "--train", "a.csv", "--test", "b.parquet"], "must be a CSV"),
-        (["split", "own.xlsx", *SPLIT[2:]], "save it as CSV"),
+        (["split", "own.csv", "--train", "a.csv", "--test", "b.parquet"], "b.parquet is no CSV"),
+        (["split", "own.xlsx", *SPLIT[2:]], "own.xlsx is no CSV"),
         ([*SPLIT[:4], "--test", "train.csv"], "the same file"),
         (["split", "train.csv", *SPLIT[2:]], "the same file"),
         (["split", "none.csv", *SPLIT[2:]], "cannot read none.csv"),

@@ -168,9 +168,7 @@ def test_an_index_is_left_out_and_blanks_of_names_are_not_read(tmp_path):
 
 def test_a_file_of_another_program_is_refused_with_what_to_save(tmp_path):
     pandas.DataFrame(ROWS, columns=HEADER).to_stata(tmp_path / "own.dta")
-    with pytest.raises(
-        UserError, match="save a table of another program as CSV, Parquet or Excel first"
-    ):
+    with pytest.raises(UserError, match="save a table of another program as CSV, Parquet or Excel"):
         read(tmp_path / "own.dta")
 
 
@@ -373,7 +371,7 @@ def test_a_damaged_cell_of_a_sheet_has_one_message(tmp_path, odd):
         for name, part in parts.items():
             archive.writestr(name, part.replace(b"<v>1.5</v>", odd.encode()))
     found = refusal(tmp_path / "own.xlsx")
-    assert found.endswith("own.xlsx: it is damaged, or its name has the wrong ending")
+    assert found.endswith("own.xlsx: it is damaged, or its ending is wrong")
 
 
 @pytest.mark.parametrize("place", ["D3", "H2"])
@@ -435,7 +433,7 @@ def test_a_name_of_a_feature(name):
 
 def test_a_title_above_the_header_is_named_as_such(tmp_path):
     path = write(tmp_path, ["All patients", "size,y", "1,a", "2,b"])
-    assert refusal(path).endswith("remove the title or comments above it")
+    assert refusal(path).endswith("remove a title or comments above it")
     path = write(tmp_path, ["size,y", "# of 2020", "1,a", "2,b"])
     assert "line 2 has 1 fields" in refusal(path)
     assert "such as a title, comments or units" in refusal(path)

@@ -36,8 +36,10 @@ def test_plans_meet_what_was_measured(size):
 @pytest.mark.parametrize(("k", "reference"), [(2, 0.7), (2, 0.99), (5, 0.6)])
 @pytest.mark.parametrize("majority", [None, 0.55])
 def test_simulated_tables_are_as_difficult_as_stated(k, reference, majority):
-    prior = accuracy_plan._checked_prior(6, k, reference, majority)
-    table = accuracy_plan._simulate(4000, 6, prior, reference, np.random.default_rng(0))
+    prior = accuracy_plan._checked_prior(6, k, reference, majority, None)
+    table = accuracy_plan._simulate(
+        4000, 6, prior, reference, np.random.default_rng(0), is_area=False
+    )
     X, y, X_test, y_test = table
     free = LogisticRegression(max_iter=500).fit(X, y)
     assert free.score(X_test, y_test) == pytest.approx(reference, abs=0.03)

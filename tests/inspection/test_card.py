@@ -74,17 +74,15 @@ def test_a_linear_model_and_what_its_author_states(tmp_path):
         "ε = 1 and δ = 2.5e-07",
         "0.1 %",
         "This fit ε = 1, δ = 2.5e-07",
-        "Asked for by all releases so far, each at its own δ ε = 1 of 3",
-        "Total budget of the ledger ε = 3, δ = 1e-05",
+        "Ledger of 'data': 1 entry, epsilon 1 of 3 asked for at delta 2.5e-07.",
+        "are together (3, 1e-05)-differentially private",
         "Number of columns 2",
         "of the area under the ROC curve above one half",
     ):
         assert words in text, words
     # What was asked for comes first; the only fit costs less at the delta of the ledger.
-    name = "Spent by all releases together, at δ = 1e-05"
-    spent = re.search(rf"{name} ε = ([\d.]+) of 3", text).group(1)
-    assert spent == rounded_text(model.privacy_.epsilon_at(1e-5), 3)
-    assert text.index("Asked for by all") < text.index(name)
+    spent = re.search(r"By exact composition, epsilon ([\d.]+) of 3 at delta 1e-05", text).group(1)
+    assert spent == rounded_text(model.privacy_.epsilon_at(1e-5))
     assert "times as likely, up to a probability of 2.5e-07." in text
     natural = natural_coefficients(model)
     assert natural.has_sign[0].tolist() == [True, False]
@@ -351,13 +349,14 @@ def test_a_card_refuses_what_contradicts_the_record(scored):
     with pytest.raises(ValueError, match="names persons, and this fit does not protect them"):
         model_card(model, groups="patient")
     of_others = AdaptiveMarginClassifier(classes=[1, 2]).fit(X, Y + 1)
-    with pytest.raises(ValueError, match=r"classes \[0, 1\], and this model has \[1, 2\]"):
+    with pytest.raises(ValueError, match=r"classes \[0, 1\], not \[1, 2\]"):
         model_card(of_others, scores=[accuracy])
 
 
 def test_what_is_left_names_the_mechanism(scored):
     ledger, model, *_ = scored
     for given in (ledger, ledger.handle):
-        assert "Left for one more Gaussian release" in model_card(model, ledger=given)
-    pure = PrivacyLedger(epsilon=9.0, delta=0.0)
-    assert "Left for one more pure DP release" in model_card(model, ledger=pure)
+        assert "or one more Gaussian release at delta 1e-05" in model_card(model, ledger=given)
+    pure = model_card(model, ledger=PrivacyLedger(epsilon=9.0, delta=0.0))
+    assert "one more pure DP release: epsilon 9" in pure
+    assert "Gaussian release at delta 0" not in pure

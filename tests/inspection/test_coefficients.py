@@ -131,5 +131,5 @@ def test_where_there_are_none_it_is_said():
             EffectsDisplay.from_estimator(model)
     other = make_pipeline(StandardScaler(), AdaptiveMarginClassifier(classes=[0, 1])).fit(X, y)
     for foreign in (other, LogisticRegression().fit(X[:, 2:], y)):
-        with pytest.raises(ValueError, match=r"scalers of dp_halfspace\.preprocessing"):
+        with pytest.raises(ValueError, match=r"a pipeline of its scalers"):
             natural_coefficients(foreign)

@@ -349,7 +349,7 @@ def test_a_fit_says_which_steps_in_front_of_it_learn_from_the_records():
     filled = make_pipeline(SimpleImputer(), make_pipeline(StandardScaler(), model))
     (text,) = said_by(lambda: filled.fit(ROWS, LABELS))
     assert "standardscaler (StandardScaler) reads the records" in text
-    assert "instead use SimpleImputer with strategy='constant' and keep_empty" in text
+    assert "instead use SimpleImputer(strategy='constant', keep_empty" in text
     # Those of other libraries are left to their users.
     assert not said_by(lambda: make_pipeline(Scaler(), model).fit(ROWS, LABELS))
     # A search and a cross-validation fit the pipeline, too.

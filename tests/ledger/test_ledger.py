@@ -145,7 +145,7 @@ def test_a_charge_waits_for_the_charge_of_another_thread():
 def test_a_charge_is_on_the_disk_when_it_ends(path):
     """The strictest setting of SQLite: the folder is written, too."""
     PrivacyLedger(path, epsilon=1.0, delta=0.0)
-    with closing(store_module._connect(path)) as connection:
+    with store_module._connect(path) as connection:
         assert connection.execute("PRAGMA synchronous").fetchone() == (3,)
 
 
@@ -381,7 +381,7 @@ def test_a_folder_that_is_not_there_refuses(path):
 
 
 def test_a_budget_in_the_place_of_the_path_is_refused():
-    with pytest.raises(ValueError, match=r"path must be .* got 1\.0: state the budget as epsilon="):
+    with pytest.raises(ValueError, match=r"path must be .* got 1\.0: a budget is epsilon="):
         PrivacyLedger(1.0, delta=1e-6)
 
 
@@ -475,7 +475,7 @@ def test_a_fork_during_a_charge_does_not_hang(path, monkeypatch):
     @contextmanager
     def locked(self, *, writes):
         del writes
-        with lock, closing(store_module._connect(self.path)) as connection:
+        with lock, store_module._connect(self.path) as connection:
             connection.execute("BEGIN IMMEDIATE")
             yield store_module._SqlTransaction(
                 connection, self.path, store_module._account_in(connection, self.path)
@@ -516,12 +516,13 @@ def test_no_process_forks_while_a_file_is_open(path, monkeypatch):
             store_module._connected.release()
             free.append(True)
 
+    @contextmanager
     def connect(place):
-        connection = honest(place)
-        thread = threading.Thread(target=fork)
-        thread.start()
-        thread.join()
-        return connection
+        with honest(place) as connection:
+            thread = threading.Thread(target=fork)
+            thread.start()
+            thread.join()
+            yield connection
 
     monkeypatch.setattr(store_module, "_connect", connect)
     PrivacyLedger(path, epsilon=1.0, delta=0.0)

@@ -15,8 +15,7 @@ import pytest
 from sklearn.metrics import balanced_accuracy_score, f1_score, precision_score, recall_score
 
 from dp_halfspace.datasets import in_chunks
-from dp_halfspace.metrics import METRICS, PrivateScore, _held_out, private_score, score
-from dp_halfspace.metrics._held_out import group_codes
+from dp_halfspace.metrics import METRICS, PrivateScore, private_score, score
 from dp_halfspace.privacy.mechanisms import GaussianNoise
 from tests.metrics.problem import Known, records
 from tests.metrics.test_score import Table
@@ -159,7 +158,7 @@ def test_a_cell_of_another_type_moves_no_other_record(as_column, odd):
 
 def test_planted_bug_values_as_a_reader_stores_them_are_seen(monkeypatch):
     as_stored = lambda cell: cell if isinstance(cell, str) else f"number {cell}"  # noqa: E731
-    monkeypatch.setattr(_held_out, "category_of", as_stored)
+    monkeypatch.setattr(score, "category_of", as_stored)
     with pytest.raises(AssertionError):
         test_a_cell_of_another_type_moves_no_other_record(READERS["csv"], "x")
 
@@ -208,7 +207,7 @@ def test_refusals_cost_nothing(arguments, message):
 @pytest.mark.parametrize("n_more", [-1, 1])
 def test_groups_are_as_many_as_rows(n_more):
     with pytest.raises(ValueError, match="by and X must have the same number of rows"):
-        group_codes(np.zeros(5 + n_more), [0], 5, hides_rows=False)
+        private_score(Known(), X, Y, by=np.zeros(len(X) + n_more), by_values=[0])
 
 
 def test_scores_of_groups_are_rebuilt_from_their_json():

@@ -621,7 +621,7 @@ def test_a_metric_that_says_no_more_is_of_predicted_classes(monkeypatch):
     def tally(values, codes, cells):
         return _tallies.RIGHT * np.array([float((values == codes).sum())])
 
-    plain = Metric((1, 1.0), tally, _intervals.share_of_right, by_class=None)
+    plain = Metric((1, 1.0), tally, _intervals.share_of_right, majority=None)
     expected = private_score(Known(), X, Y, epsilon=np.inf).value
     monkeypatch.setitem(METRICS, "accuracy", plain)
     assert private_score(Known(), X, Y, epsilon=np.inf).value == expected

@@ -16,11 +16,12 @@ def plans_are_made_once(monkeypatch):
     """A plan is a function of public numbers; fits of all tests share one."""
     honest = plan_module.plan_search
 
-    def planned(candidates, **params):
-        each = {id(candidate): candidate(1.0).to_json() for candidate in set(candidates)}
-        key = repr(([each[id(candidate)] for candidate in candidates], params))
+    def planned(search, *params):
+        each = {id(candidate): candidate(1.0).to_json() for candidate in set(search.candidates)}
+        budget = search.n_samples, search.epsilon, search.delta
+        key = repr(([each[id(candidate)] for candidate in search.candidates], budget, params))
         if key not in _PLANS:
-            _PLANS[key] = honest(candidates, **params)
+            _PLANS[key] = honest(search, *params)
         return _PLANS[key]
 
     monkeypatch.setattr(search_module, "plan_search", planned)

@@ -90,9 +90,7 @@ def test_the_budget_is_spent_and_no_more(estimator, selection, delta):
 
 
 def planned(candidates, selection, delta):
-    return plan_module.plan_search(
-        candidates, n_samples=400, epsilon=2.0, delta=delta, selection=selection, miss=0.1
-    )
+    return plan_module.plan_search(plan_module.Search(candidates, 400, 2.0, delta), selection, 0.1)
 
 
 @pytest.mark.sampled(3)

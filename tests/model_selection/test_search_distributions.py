@@ -129,14 +129,11 @@ def no_run_was_seen(plans_are_made_once):
 
 def plan_of(model):
     X, y = records()
-    return plan_module.plan_search(
-        [model._candidate({**each, "delta": model.delta})._plans(X, y) for each in model._grid()],
-        n_samples=N,
-        epsilon=model.epsilon,
-        delta=model.delta,
-        selection=model.selection,
-        miss=model.miss,
-    )
+    plans = [
+        model._candidate({**each, "delta": model.delta})._plans(X, y) for each in model._grid()
+    ]
+    given = plan_module.Search(plans, N, model.epsilon, model.delta)
+    return plan_module.plan_search(given, model.selection, model.miss)
 
 
 def pvalue(counts, distribution, draws):
@@ -441,14 +438,8 @@ def test_many_scores_pay_for_roundings_and_have_no_finer_noise_than_tells(select
     """Sums of 2^40 numbers are rounded visibly; additive noise is a 2000th of them at least."""
     delta = 0.0 if selection == "pure" else 1e-3
     n, (X, y) = 2**40, records()
-    plan = plan_module.plan_search(
-        [Known(delta=delta)._plans(X, y)] * 5,
-        n_samples=n,
-        epsilon=2.0,
-        delta=delta,
-        selection=selection if delta else "random_stopping",
-        miss=0.1,
-    )
+    given = plan_module.Search([Known(delta=delta)._plans(X, y)] * 5, n, 2.0, delta)
+    plan = plan_module.plan_search(given, selection if delta else "random_stopping", 0.1)
     count = 5 if selection == "gaussian" else 1
     assert plan.choice.sensitivity >= math.sqrt(count) * plan_module.score_sensitivity(n)
     if selection != "exponential":

@@ -102,7 +102,16 @@ def test_no_record_moves_a_release_by_more_than_is_charged_for(target):
 def utilities_of(labels, scores, target, slack):
     """What the code makes of counts, with a given slack."""
     plan = prefit._Threshold(
-        target, 0.75, np.array(GRID), None, ExponentialChoice(1.0, 1.0), slack, 0.0, 0.0, 1
+        len(labels),
+        target,
+        0.75,
+        np.array(GRID),
+        None,
+        ExponentialChoice(1.0, 1.0),
+        slack,
+        0.0,
+        0.0,
+        1,
     )
     cells = np.searchsorted(GRID, scores, side="right")
     table = np.array([np.bincount(cells[labels == k], minlength=5) for k in (0, 1)], dtype=float)
@@ -211,7 +220,7 @@ def test_a_target_is_raised_by_the_deviations_of_the_proof(target, counted):
         "precision": (1.0 - tau) * positives,
     }[target]
     usual = 1.6448536 * math.sqrt(spread + 2.0 / (plan.choice.epsilon / 2.0) ** 2)
-    raised = plan.slack_for(None if target == "fpr" else counted, n)
+    raised = plan.slack_for(None if target == "fpr" else counted)
     assert raised == pytest.approx(max(plan.slack, usual), abs=2.0 / crossing.COUNT_GRID)
 
 
@@ -257,7 +266,7 @@ def test_a_false_positive_rate_is_a_recall_of_the_other_class():
 
 @every_target
 def test_without_noise_the_first_threshold_that_does_is_taken(target, monkeypatch):
-    monkeypatch.setattr(prefit._Threshold, "slack_for", lambda self, count, n: 0.0)
+    monkeypatch.setattr(prefit._Threshold, "slack_for", lambda self, count: 0.0)
     value = {"recall": 0.75, "precision": 0.5, "fpr": 0.125}[target]
     model = PrivateThresholdClassifier(Rare(), target=target, value=value, epsilon=math.inf)
     with candidates(np.linspace(-3, 3, 601)):
@@ -467,7 +476,7 @@ def test_a_model_of_three_classes_or_without_scores_is_refused():
     class Silent(Rare):
         decision_function = property()
 
-    with pytest.raises(ValueError, match="needs a model of two classes, got 3"):
+    with pytest.raises(ValueError, match="needs two classes, got 3"):
         PrivateThresholdClassifier(Three()).fit(X, Y)
     with pytest.raises(ValueError, match="needs predict_proba or decision_function"):
         PrivateThresholdClassifier(Silent()).fit(X, Y)
@@ -586,5 +595,5 @@ def test_held_out_records_meet_a_target_whatever_they_are():
 
 @pytest.mark.slow
 def test_planted_bug_no_slack_misses(monkeypatch):
-    monkeypatch.setattr(prefit._Threshold, "slack_for", lambda self, count, n: 0.0)
+    monkeypatch.setattr(prefit._Threshold, "slack_for", lambda self, count: 0.0)
     assert share_met(Rare(), "recall", 40) < 0.8
