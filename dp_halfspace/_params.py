@@ -177,7 +177,8 @@ def fit_context(fit: Fit) -> Fit:
             return fit(estimator, *args, **kwargs)
         raise OutOfMemory(
             "there is not enough memory for this fit: use fewer columns, classes or components, or "
-            "chunks (dp_halfspace.datasets.in_chunks). What a ledger was charged remains charged"
+            "give the rows in chunks, as dask arrays or by dp_halfspace.datasets.in_chunks. What a "
+            "ledger was charged remains charged"
         )
 
     # scikit-learn assumes that a parameter of this name accepts any weights, and that weights equal

@@ -271,7 +271,8 @@ def _rows_for(model: Any, options: Any, roles: list[str]) -> tuple[Any, Any]:
         model.predict(rows.iloc[:1])
     except Exception as error:
         raise UserError(
-            f"{options.model} was saved by another version of dp_halfspace: its card states which"
+            f"{options.model} was saved by another version of dp_halfspace: use that version, "
+            "which its card states"
         ) from error
     return table, rows
 

@@ -202,7 +202,7 @@ def _conclude(histories: Sequence[History]) -> ReplayResult:
         findings.append("the same random bytes are used twice")
     level = checks.noise_level((entry.mechanism, entry.value, entry.drawn) for entry in entries)
     if level < _FALSE_ALARM:
-        findings.append(f"noise is too small: for correct noise the chance is {level:.1e}")
+        findings.append(f"noise is too small: correct noise is so small with chance {level:.1e}")
     record = next((h.record for h in histories if h.record is not None), None)
     if record is None and not findings:
         raise ValueError("the estimator leaves no record: it has no attribute privacy_")
@@ -210,7 +210,9 @@ def _conclude(histories: Sequence[History]) -> ReplayResult:
     if record is not None:
         cost = max(_recompose(found, record) for found in compared)
         if cost > record.epsilon * (1.0 + _EQUAL):
-            findings.append(f"releases cost epsilon={cost:.6g}, charged are {record.epsilon:.6g}")
+            findings.append(
+                f"releases cost epsilon={cost:.6g}, but the charge is {record.epsilon:.6g}"
+            )
     return ReplayResult(releases, cost, level, tuple(findings))
 
 

@@ -273,7 +273,7 @@ def _checked_prior(
         raise ValueError(f"majority must be in [1/n_classes, 1), got {majority!r}")
     if area is not None:
         if k != 2 or not 0.5 < area < 1.0:
-            raise ValueError(f"reference_area is in (1/2, 1), of two classes: {area!r}")
+            raise ValueError(f"reference_area must be in (1/2, 1), of two classes, got {area!r}")
     elif not share <= reference <= 1.0 or reference <= 1.0 / k:
         raise ValueError(
             f"reference must be above 1/n_classes, at least majority, at most 1, got {reference!r}"

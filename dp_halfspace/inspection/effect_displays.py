@@ -190,7 +190,10 @@ class EffectsDisplay:
         check_is_fitted(model)
         model = getattr(model, "best_estimator_", model)
         if len(model.classes_) > MOST_SHOWN_CLASSES:
-            raise ValueError(f"effects are shown of at most {MOST_SHOWN_CLASSES} classes")
+            raise ValueError(
+                f"effects are shown of at most {MOST_SHOWN_CLASSES} classes: compare columns of "
+                "coef_ of the model"
+            )
         facts = _facts(model)
         grids = list(_grids(facts))
         empty = np.full((1, len(facts)), None, dtype=object)

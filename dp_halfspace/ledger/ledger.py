@@ -130,7 +130,10 @@ class PrivacyLedger:
         self._bind(open_store(path, asked))
         differing = [name for name, value in asked.items() if self._store.terms[name] != value]
         if differing:
-            raise ValueError(f"{self.handle} has other terms: {', '.join(differing)}; omit them")
+            raise ValueError(
+                f"{self.handle} was made with other terms: {', '.join(differing)}; "
+                "leave them out to reopen it as it is"
+            )
 
     def _bind(self, store: Store, about: Mapping[str, str] | None = None) -> None:
         """Start reading a store from its beginning."""

@@ -238,7 +238,8 @@ class FileStore(_HasTerms):
         """
         if not path.exists():
             raise FileNotFoundError(
-                f"there is no ledger at {path}: PrivacyLedger(path, epsilon=, delta=) makes one"
+                f"there is no ledger at {path}: PrivacyLedger(path, epsilon=..., delta=...) makes "
+                "one with this total budget"
             )
         # The first bytes identify a ledger. SQLite may write to a file that it opens, to recover
         # after a killed process, so it must not open other files.
@@ -314,7 +315,8 @@ class FileStore(_HasTerms):
                     connection.execute("COMMIT")
                 if _identity(self.path) != before:
                     raise BudgetError(
-                        f"the file of the ledger {self.handle} was replaced, so nothing is released"
+                        f"the file of the ledger {self.handle} was replaced while it was in use, "
+                        "so nothing is released"
                     )
         except _SQLITE_ERRORS as error:
             raise BudgetError(
@@ -358,7 +360,7 @@ def _refuse_second_name(path: Path) -> None:
         time.sleep(0.01)
     raise BudgetError(
         f"the file of the ledger {path} has a second name (a hard link), under which a charge "
-        "could be lost, so nothing is released: remove it, or make it a symbolic link"
+        "could be lost, so nothing is released: remove that name, or make it a symbolic link"
     )
 
 
@@ -421,7 +423,9 @@ def open_store(path: str | os.PathLike[str] | None, terms: dict[str, Any]) -> St
     defaults = {"dataset": "data", "adjacency": "replace-one", "adaptive": False}
     complete = {"id": uuid4().hex, **defaults, **terms}
     if not isinstance(path, str | os.PathLike | None):
-        raise ValueError(f"path must be a text, path or None, got {path!r}: a budget is epsilon=")
+        raise ValueError(
+            f"path must be a text, a path or None, got {path!r}: state the budget as epsilon="
+        )
     if path is not None:
         place = Path(path).absolute()
         if place.exists():

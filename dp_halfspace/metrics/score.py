@@ -366,8 +366,9 @@ def private_score(
         scores = [_score(name, releases[name], record, data.classes, shown) for name in metrics]
         return scores[0] if isinstance(metric, str) else scores
     raise OutOfMemory(
-        "there is not enough memory for this score: give fewer records, or chunks, of dask or by "
-        "dp_halfspace.datasets.in_chunks. What a ledger was charged remains charged"
+        "there is not enough memory for this score: give fewer records, or records in chunks, as "
+        "dask arrays or by dp_halfspace.datasets.in_chunks. What a ledger was charged remains "
+        "charged"
     )
 
 

@@ -67,7 +67,8 @@ class PrefitClassifier(WrappingClassifier, ABC):
         if not hasattr(self.estimator, "classes_"):
             raise ValueError(
                 f"estimator of {name} must be fitted before: {kind} has no attribute classes_. Fit "
-                "it on other records, in a sklearn.frozen.FrozenEstimator, which clones keep"
+                "it on other records. A clone forgets what was fitted: wrap the model in "
+                "sklearn.frozen.FrozenEstimator to keep it"
             )
         if not any(hasattr(self.estimator, method) for method in self._methods):
             raise ValueError(

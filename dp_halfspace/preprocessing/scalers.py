@@ -207,7 +207,9 @@ class ReleasedScaler(ColumnScaler):
             if numbers.ndim != 1 or not np.isfinite(numbers).all():
                 raise ValueError(f"{name} must be a list of finite numbers, one for each column")
         if center.shape != scale.shape or not (scale > 0).all():
-            raise ValueError("center and scale have one number for each column; scale is positive")
+            raise ValueError(
+                "center and scale must have one number for each column; scale is positive"
+            )
         return ColumnScales(center, scale), float(self.clip)
 
 
@@ -259,7 +261,9 @@ class PublicScaler(ColumnScaler):
         ends, n_features = _as_floats(ranges), self.n_features_in_
         is_finite = ends.shape == (n_features, 2) and bool(np.isfinite(ends).all())
         if not is_finite or not (ends[:, 0] < ends[:, 1]).all():
-            raise ValueError(f"ranges must be finite, low < high, for each of {n_features} columns")
+            raise ValueError(
+                f"ranges must be a finite pair low < high for each of the {n_features} columns"
+            )
         low, high = ends.T
         # Halve first, so that the sum of two large ends does not overflow.
         return ColumnScales(low / 2.0 + high / 2.0, high / 2.0 - low / 2.0), 1.0

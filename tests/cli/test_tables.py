@@ -433,7 +433,7 @@ def test_a_name_of_a_feature(name):
 
 def test_a_title_above_the_header_is_named_as_such(tmp_path):
     path = write(tmp_path, ["All patients", "size,y", "1,a", "2,b"])
-    assert refusal(path).endswith("remove a title or comments above it")
+    assert refusal(path).endswith("remove the title or comments above it")
     path = write(tmp_path, ["size,y", "# of 2020", "1,a", "2,b"])
     assert "line 2 has 1 fields" in refusal(path)
     assert "such as a title, comments or units" in refusal(path)

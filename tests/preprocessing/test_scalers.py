@@ -88,10 +88,10 @@ def test_public_ranges_by_name_and_by_number():
 @pytest.mark.parametrize(
     ("scaler", "word"),
     [
-        (PublicScaler([(0, 1)]), "low < high, for each of 3 columns"),
+        (PublicScaler([(0, 1)]), "low < high for each of the 3 columns"),
         (PublicScaler([(0, 1), (2, 2), (0, 1)]), "low < high"),
         (PublicScaler({0: (0, 1), 1: (0, 1)}), "column '2'"),
-        (PublicScaler({0: (0, 1), 1: (0,), 2: "0-1"}), "for each of 3 columns"),
+        (PublicScaler({0: (0, 1), 1: (0,), 2: "0-1"}), "for each of the 3 columns"),
         (ReleasedScaler(["a", 0, 0], [1, 1, 1]), "center must be a list of finite numbers"),
         (ReleasedScaler([0, 0, 0], [1, 1, 1], clip=None), "clip must be positive"),
         (ReleasedScaler([0, 0], [1, 1]), "3 columns"),
