@@ -275,6 +275,10 @@ def check_features(
     if is_arrow_table(X):
         texts = list(map(with_readable_texts, X.columns))
         X = type(X).from_arrays(texts, names=X.column_names)
+    if hasattr(X, "get_columns") and not hasattr(X, "iloc"):
+        # One whole number beyond 64 bits changes the type of its column, which numpy has not.
+        wide = [each for each in X.get_columns() if str(each.dtype) in ("Int128", "UInt128")]
+        X = X.with_columns([each.cast(float) for each in wide])
     table = check_two_dimensional(X)
     if sparse.issparse(X):
         X = checked_csr(X)
@@ -320,9 +324,10 @@ def _converted(estimator: BaseEstimator, X: Any, cells: Any, *, reset: bool) -> 
         return check_array(cells, input_name="X", estimator=estimator, **how)
 
     checked = hidden(convert, lambda: None)
-    # One missing cell changes the memory order in which polars exports a table of whole numbers.
-    has_no_order = hasattr(X, "columns") and not hasattr(X, "iloc")
-    return np.asfortranarray(checked) if has_no_order and checked is not None else checked
+    # One odd cell changes the memory order in which polars exports a table of whole numbers, and
+    # pandas one that was transposed.
+    has_no_order = hasattr(X, "columns") and isinstance(checked, np.ndarray)
+    return np.asfortranarray(checked) if has_no_order else checked
 
 
 def with_nan(X: Any) -> Any:

@@ -172,6 +172,28 @@ def test_a_missing_cell_of_a_typed_frame_changes_nothing_of_others(kind):
     assert len(found) == 1
 
 
+def test_a_text_in_a_transposed_frame_changes_nothing_of_others():
+    """Pandas writes down numbers by rows there, and objects by columns."""
+    records = dict(enumerate(NUMBERS))
+    odd = {**records, PLACE: np.array(["1.5", *NUMBERS[PLACE, 1:]], dtype=object)}
+    found = [checked(pd.DataFrame(columns).T) for columns in (records, odd)]
+    assert found[0] == found[1]
+
+
+def test_one_whole_number_beyond_64_bits_changes_nothing_of_others():
+    """Polars gives its whole column another type, which numpy and Arrow do not have."""
+    whole = [list(range(50)) for _ in range(5)]
+    wide = [*whole[:4], [2**70 if i == PLACE else cell for i, cell in enumerate(whole[4])]]
+    frames = [
+        pl.DataFrame([pl.Series(str(j), column, strict=False) for j, column in enumerate(columns)])
+        for columns in (whole, wide)
+    ]
+    assert frames[1].dtypes[4] == pl.Int128
+    assert checked(frames[0]) == checked(frames[1])
+    owners = [owners_of_rows(frame["4"], 50) for frame in frames]
+    np.testing.assert_array_equal(*owners)
+
+
 @pytest.mark.parametrize("missing", [None, np.nan, pd.NA, pd.NaT], ids=str)
 @pytest.mark.parametrize("cell", [pd.Timestamp("2020"), timedelta(1), pd.Period("2020")], ids=str)
 def test_one_date_among_missing_cells_is_refused(missing, cell):
