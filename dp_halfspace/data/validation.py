@@ -172,12 +172,14 @@ def hidden(call: Callable[[], Result], otherwise: Callable[[], Other]) -> Result
     """Return the result of foreign code for records, whose errors may quote a record.
 
     Errors of this package show no values of records; they, those of scikit-learn about shapes and
-    names, and a lack of memory are passed on. After another error, the result is that of
-    `otherwise`.
+    names, a lack of memory, and Ctrl-C are passed on. After another error, such as a panic of a
+    library in Rust, which is a `BaseException` alone, the result is that of `otherwise`.
     """
     try:
         return call()
-    except (Exception, SystemExit) as error:
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:
         # Code of a user may begin its sentences like scikit-learn.
         is_about_shapes = (
             is_raised_by(error, "sklearn")

@@ -19,7 +19,7 @@ from dp_halfspace import AdaptiveMarginClassifier, PrivacyWarning, PrivateTableC
 from dp_halfspace._cli.tables import _read_parquet
 from dp_halfspace.data import frame as frames
 from dp_halfspace.data import validation
-from dp_halfspace.data.cells import category_of
+from dp_halfspace.data.cells import canonical, category_of
 from dp_halfspace.data.chunks import LocalChunks
 from dp_halfspace.data.encoding import Encoding
 from dp_halfspace.data.frame import read_frame
@@ -533,8 +533,32 @@ class Unhashable:
         raise ArithmeticError("private cell")
 
 
-def test_a_label_that_cannot_be_looked_up_is_another_label():
-    labels = np.array([Unhashable()], dtype=object)
+class Panics:
+    """Raises what is no Exception, as objects of libraries in Rust do."""
+
+    def __lt__(self, other):
+        return False
+
+    def __hash__(self):
+        raise BaseException("private cell")  # noqa: TRY002
+
+    def __float__(self):
+        raise BaseException("private cell")  # noqa: TRY002
+
+    __str__ = __float__
+
+
+def test_a_cell_that_panics_is_no_number():
+    assert canonical(Panics()) is None
+    X = np.array([[1.0], [Panics()]], dtype=object)
+    with pytest.raises(TypeError, match=r"^X is not numeric in column 0") as caught:
+        features(X)
+    assert caught.value.__context__ is None
+
+
+@pytest.mark.parametrize("label", [Unhashable(), Panics()])
+def test_a_label_that_cannot_be_looked_up_is_another_label(label):
+    labels = np.array([label], dtype=object)
     with pytest.raises(ValueError, match=r"^y contains a label that is not among") as caught:
         class_indices(labels, [0, 1])
     assert caught.value.__context__ is None
