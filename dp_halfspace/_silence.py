@@ -110,7 +110,7 @@ def result_or(otherwise: Other, call: Callable[[], Result]) -> Result | Other:
     """
     try:
         return call()
-    except (MemoryError, KeyboardInterrupt):
+    except (MemoryError, KeyboardInterrupt, SystemExit):
         raise
     except BaseException:  # noqa: BLE001 - see above
         return otherwise

@@ -147,7 +147,7 @@ def canonical(value: Any, decimal: str | None = None) -> Cell:
     """
     try:
         return _read_cell(value, decimal)
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, SystemExit):
         raise
     except BaseException:  # noqa: BLE001 - whether and how an object fails is private
         return None
