@@ -12,6 +12,15 @@ from dataclasses import dataclass
 from numbers import Integral
 from typing import Any
 
+from dp_halfspace.data.cells import canonical
+
+
+def _has_texts_for_categories(step: Any) -> bool:
+    """Whether no reader takes a category for a number, a boolean, a date or a missing value."""
+    categories = (category for column in step.categories for category in column)
+    return all(isinstance(each, str) and isinstance(canonical(each), str) for each in categories)
+
+
 # A value that the user states: neither a text, such as "auto", nor None.
 _STATED = object()
 _CATEGORIES = {"categories": _STATED, "min_frequency": None, "max_categories": None}
@@ -75,6 +84,7 @@ NOT_PRIVATE = {
     "OneVsOneClassifier": SEVERAL,
 }
 _READS = "the records, as far as is known"
+_READS_TYPES = "dtypes of columns, which a reader may have inferred from the records"
 _UNKNOWN = "not known"
 _INSTEAD = "a step or classifier of dp_halfspace, stated values or a FrozenEstimator of public data"
 
@@ -150,6 +160,10 @@ def _walk(path: str, step: Any) -> Iterator[PipelineFinding]:
         yield PipelineFinding(shown, _READS, instead)
         if name.endswith("SearchCV"):
             yield from check_splits(f"{path}__cv" if path else "cv", step.cv)
+    elif name in ("OneHotEncoder", "OrdinalEncoder") and not _has_texts_for_categories(step):
+        # One text turns all numbers of a column into texts, which are no categories then.
+        instead = "texts that are no numbers as categories, or PrivateTableClassifier with a schema"
+        yield PipelineFinding(shown, _READS_TYPES, instead)
     if library and name == "ColumnTransformer":
         yield from _check_columns(path, step)
     if name != "FrozenEstimator" or not library:
@@ -183,7 +197,7 @@ def _check_columns(path: str, step: Any) -> Iterator[PipelineFinding]:
         reads, kind = "", type(columns)
         if (library_of(kind), kind.__name__) == ("sklearn", "make_column_selector"):
             if columns.dtype_include is not None or columns.dtype_exclude is not None:
-                reads = "dtypes of columns, which a reader may have inferred from the records"
+                reads = _READS_TYPES
         elif callable(columns):
             reads = "all records, which are passed to a function"
         if reads:

@@ -103,13 +103,14 @@ def drop_output() -> Iterator[None]:
 def result_or(otherwise: Other, call: Callable[[], Result]) -> Result | Other:
     """Return the result of a call for private values, or another value if it raises an error.
 
-    How a value fails to be compared or converted is private, and an error could quote it.
+    How a value fails to be compared or converted is private, and an error could quote it. A panic
+    of a library in Rust is a `BaseException` alone.
     """
     try:
         return call()
-    except MemoryError:
+    except (MemoryError, KeyboardInterrupt, SystemExit):
         raise
-    except Exception:  # noqa: BLE001 - see above
+    except BaseException:  # noqa: BLE001 - see above
         return otherwise
 
 

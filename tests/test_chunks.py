@@ -674,6 +674,12 @@ def test_what_this_library_raises_of_a_chunk_is_said():
         match=r"^chunk 0: ValueError, whose message is not shown because it may quote data$",
     ):
         list(LocalChunks.of([np.array(["secret"])]).each(_to_floats, float).values())
+
+    def panic(chunk):
+        raise BaseException("secret")  # noqa: TRY002 - libraries in Rust raise no Exception
+
+    with pytest.raises(RuntimeError, match=r"^chunk 0: BaseException, whose message is not"):
+        list(LocalChunks.of([X]).each(panic).values())
     other = {"__name__": "dp_halfspace_of_another"}
     exec("def fail(chunk): raise RuntimeError('secret')", other)
     with pytest.raises(RuntimeError, match="whose message is not shown"):

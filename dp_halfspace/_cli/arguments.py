@@ -212,7 +212,7 @@ def _add_split(add: _Add) -> None:
     share = _reader(float, lambda x: 0 < x < 1, "a number between 0 and 1")
     add("--share", "share of held-out rows (default: 0.3)", type=share, default=0.3)
     seed = _reader(int, lambda n: n >= 0, "a whole number of at least 0")
-    add("--seed", "PUBLIC seed of the split (default: 0)", type=seed, default=0)
+    add("--seed", "PUBLIC seed of the split (default: a secret one)", type=seed)
     add("--groups", f"{_PERSONS} stay together", metavar="COLUMN")
 
 
@@ -287,7 +287,7 @@ _COMMANDS: dict[str, tuple[Callable[[_Add], None], str]] = {
     ),
     "split": (
         _add_split,
-        "Divide a file into rows for a fit and held-out rows, by a PUBLIC seed.\n"
+        "Divide a file into rows for a fit and held-out rows, at random.\n"
         "Both files are as private as the table.",
     ),
     "card": (

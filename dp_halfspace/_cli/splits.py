@@ -1,8 +1,9 @@
 """The command `split`: rows for a fit, and held-out rows.
 
 A row goes where its position sends it, or the position of its person in the order in which persons
-first appear. Both are drawn by a public seed, so that no cell decides, and a replaced record is
-replaced in one of the two files.
+first appear. No cell decides, so a record, or a person, who is replaced in the same place is
+replaced in one of the two files. A person who first appears in another place moves others, so the
+choice is a fresh one, alike for every order, unless a public seed is stated.
 """
 
 from __future__ import annotations
@@ -43,12 +44,16 @@ def split(options: Any, out: TextIO, err: TextIO) -> None:
     for path, chosen in ((options.train, ~held_out), (options.test, held_out)):
         write_whole(path, partial(_copy, options, chosen))
         sizes.append(f"{printable(path)}, {len(np.unique(units[chosen]))} {unit}")
-    write_out(out, f"Written: {'; '.join(sizes)} (seed {options.seed})\n")
+    how = "at random" if options.seed is None else f"seed {options.seed}"
+    write_out(out, f"Written: {'; '.join(sizes)} ({how})\n")
     note(err, "both files are as private as the table: charge fits and evaluations to one ledger.")
 
 
-def held_out_units(count: int, share: float, seed: int) -> NDArray[np.bool_]:
-    """Choose the held-out rows or persons by a public seed, at least one of them and not all."""
+def held_out_units(count: int, share: float, seed: int | None) -> NDArray[np.bool_]:
+    """Choose the held-out rows or persons, at least one of them and not all.
+
+    Without a seed, numpy takes one from the operating system.
+    """
     if count < 2:
         raise UserError("a table of one row or person cannot be divided")
     n_held_out = min(max(round(share * count), 1), count - 1)

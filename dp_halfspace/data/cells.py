@@ -147,7 +147,9 @@ def canonical(value: Any, decimal: str | None = None) -> Cell:
     """
     try:
         return _read_cell(value, decimal)
-    except Exception:  # noqa: BLE001 - whether and how an object fails is private
+    except (KeyboardInterrupt, SystemExit):
+        raise
+    except BaseException:  # noqa: BLE001 - whether and how an object fails is private
         return None
 
 

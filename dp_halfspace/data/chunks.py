@@ -153,7 +153,9 @@ def _compute_parts(compute: Callable[..., Any], parts: tuple[Any, ...]) -> tuple
     try:
         with IGNORED_WARNINGS:
             return tuple(compute(*parts))
-    except Exception as error:  # noqa: BLE001 - whatever it is, its text may quote the data
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # noqa: BLE001 - whatever it is, its text may quote the data
         failure = _failure_of(error)
     # The exception is raised outside the handler, so that the error is not its context.
     raise failure.kind(f"a chunk could not be computed: {failure.text}")
@@ -163,11 +165,11 @@ def _compute_parts(compute: Callable[..., Any], parts: tuple[Any, ...]) -> tuple
 class _Failure:
     """A failure in a chunk: an error of this library, which shows no data, or a type of error."""
 
-    kind: type[Exception]
+    kind: type[BaseException]
     text: str
 
 
-def _failure_of(error: Exception) -> _Failure:
+def _failure_of(error: BaseException) -> _Failure:
     """Return what may be said of an error: a text of this library, or the type of another one."""
     if isinstance(error, MemoryError):
         text = "there is not enough memory for a chunk: make chunks of fewer rows"
@@ -187,7 +189,9 @@ def _call_guarded(function: Callable[..., Any], *arguments: Any) -> Any:
         # Settings of numpy belong to a thread, and schedulers have their own.
         with np.errstate(all="ignore"), IGNORED_WARNINGS:
             return function(*arguments)
-    except Exception as error:  # noqa: BLE001 - whatever it is, its text may quote the data
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # noqa: BLE001 - whatever it is, its text may quote the data
         return _failure_of(error)
 
 

@@ -279,6 +279,8 @@ def column_of(
             )
         raise ValueError(f"{name} and X must have the same number of rows{found}")
     if not (hasattr(values, "iloc") or hasattr(values, "type")):
+        if str(getattr(values, "dtype", None)) in _BEYOND_ARROW:
+            values = values.to_list()
         values = computed(name, values)
         values = values if isinstance(values, np.ndarray) else as_cells(values)
     return read_column(values)

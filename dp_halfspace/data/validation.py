@@ -172,12 +172,14 @@ def hidden(call: Callable[[], Result], otherwise: Callable[[], Other]) -> Result
     """Return the result of foreign code for records, whose errors may quote a record.
 
     Errors of this package show no values of records; they, those of scikit-learn about shapes and
-    names, and a lack of memory are passed on. After another error, the result is that of
-    `otherwise`.
+    names, a lack of memory, and Ctrl-C are passed on. After another error, such as a panic of a
+    library in Rust, which is a `BaseException` alone, the result is that of `otherwise`.
     """
     try:
         return call()
-    except (Exception, SystemExit) as error:
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:
         # Code of a user may begin its sentences like scikit-learn.
         is_about_shapes = (
             is_raised_by(error, "sklearn")
@@ -275,6 +277,10 @@ def check_features(
     if is_arrow_table(X):
         texts = list(map(with_readable_texts, X.columns))
         X = type(X).from_arrays(texts, names=X.column_names)
+    if hasattr(X, "get_columns") and not hasattr(X, "iloc"):
+        # One whole number beyond 64 bits changes the type of its column, which numpy has not.
+        wide = [each for each in X.get_columns() if str(each.dtype) in ("Int128", "UInt128")]
+        X = X.with_columns([each.cast(float) for each in wide])
     table = check_two_dimensional(X)
     if sparse.issparse(X):
         X = checked_csr(X)
@@ -320,9 +326,10 @@ def _converted(estimator: BaseEstimator, X: Any, cells: Any, *, reset: bool) -> 
         return check_array(cells, input_name="X", estimator=estimator, **how)
 
     checked = hidden(convert, lambda: None)
-    # One missing cell changes the memory order in which polars exports a table of whole numbers.
-    has_no_order = hasattr(X, "columns") and not hasattr(X, "iloc")
-    return np.asfortranarray(checked) if has_no_order and checked is not None else checked
+    # One odd cell changes the memory order in which polars exports a table of whole numbers, and
+    # pandas one that was transposed.
+    has_no_order = hasattr(X, "columns") and isinstance(checked, np.ndarray)
+    return np.asfortranarray(checked) if has_no_order else checked
 
 
 def with_nan(X: Any) -> Any:

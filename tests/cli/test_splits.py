@@ -43,14 +43,14 @@ def test_every_row_is_in_one_file_as_it_was(folder, capsys):
     assert train[1:] == [line for line in lines if line in train[1:]]
     assert (len(train), len(test)) == (29, 13)
     out, err = capsys.readouterr()
-    assert out == "Written: train.csv, 28 rows; test.csv, 12 rows (seed 0)\n"
+    assert out == "Written: train.csv, 28 rows; test.csv, 12 rows (at random)\n"
     assert "as private as the table" in err
 
 
 def test_the_seed_and_the_share_are_those_of_the_options(folder):
     write(folder, ["person,x,y", *rows(40)])
     found = []
-    for more in ([], ["--seed", "0"], ["--seed", "1"], ["--share", ".5"]):
+    for more in (["--seed", "0"], ["--seed", "0"], ["--seed", "1"], ["--share", ".5"]):
         assert main([*SPLIT, *more]) == 0
         found.append(parts(folder)[1])
     assert found[0] == found[1] != found[2]
@@ -59,7 +59,7 @@ def test_the_seed_and_the_share_are_those_of_the_options(folder):
 
 def test_the_rows_of_a_person_stay_together(folder, capsys):
     write(folder, ["person,x,y", *rows(60)])
-    assert main([*SPLIT, "--groups", "person"]) == 0
+    assert main([*SPLIT, "--groups", "person", "--seed", "0"]) == 0
     people = [{line.split(",")[0] for line in part[1:]} for part in parts(folder)]
     assert not people[0] & people[1]
     assert [len(each) for each in people] == [21, 9]
@@ -74,7 +74,7 @@ def test_the_rows_of_a_person_stay_together(folder, capsys):
 def test_a_replaced_record_moves_no_other(folder):
     """Planted: a choice by the sorted names of persons, or by cells."""
     write(folder, ["person,x,y", *rows(60)])
-    for more in ([], ["--groups", "person"]):
+    for more in (["--seed", "0"], ["--seed", "0", "--groups", "person"]):
         assert main([*SPLIT, *more]) == 0
         before = parts(folder)
         # The new name is before all others.
@@ -85,6 +85,21 @@ def test_a_replaced_record_moves_no_other(folder):
             assert len(one) == len(other)
             changed += sum(a != b for a, b in zip(one, other, strict=True))
         assert changed == 2
+
+
+def test_the_order_of_persons_does_not_tell_who_is_held_out(folder):
+    """With a seed, nobody would be held out in both tables, or all would."""
+    others = [f"p{k},{k},{k % 2}" for k in range(40)]
+    for lines in (["a,900,0", *others], [*others, "a,900,0"]):
+        write(folder, ["person,x,y", *lines])
+        times = np.zeros(41)
+        for _ in range(60):
+            assert main([*SPLIT, "--groups", "person"]) == 0
+            held_out = parts(folder)[1][1:]
+            assert len(held_out) == 12
+            times += [line in held_out for line in [*others, "a,900,0"]]
+        assert times.min() > 0
+        assert times.max() < 60
 
 
 @pytest.mark.parametrize(("count", "share", "expected"), [(2, 0.01, 1), (2, 0.99, 1), (10, 0.3, 3)])
@@ -124,7 +139,7 @@ def test_the_table_of_the_package_is_the_simulated_one():
 def test_the_example_can_be_split_fitted_and_scored(folder, capsys):
     people = ["--groups", "patient"]
     table = "example:patients.csv"
-    assert main(["split", table, *SPLIT[2:], *people]) == 0
+    assert main(["split", table, *SPLIT[2:], *people, "--seed", "0"]) == 0
     given = ["fit", "train.csv", "--target", "outcome", "--classes", "no", "yes", "--epsilon", "3"]
     assert main([*given, *people, "--save", "m.joblib"]) == 0
     scored = ["evaluate", "m.joblib", "test.csv", "--target", "outcome", "--epsilon", "3"]

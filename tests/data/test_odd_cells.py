@@ -19,7 +19,7 @@ from dp_halfspace import AdaptiveMarginClassifier, PrivacyWarning, PrivateTableC
 from dp_halfspace._cli.tables import _read_parquet
 from dp_halfspace.data import frame as frames
 from dp_halfspace.data import validation
-from dp_halfspace.data.cells import category_of
+from dp_halfspace.data.cells import canonical, category_of
 from dp_halfspace.data.chunks import LocalChunks
 from dp_halfspace.data.encoding import Encoding
 from dp_halfspace.data.frame import read_frame
@@ -170,6 +170,28 @@ def test_a_missing_cell_of_a_typed_frame_changes_nothing_of_others(kind):
         frame = pl.DataFrame([pl.Series(str(j), c, dtype=kind) for j, c in enumerate(columns)])
         found.add(repr(silently(checked, frame)))
     assert len(found) == 1
+
+
+def test_a_text_in_a_transposed_frame_changes_nothing_of_others():
+    """Pandas writes down numbers by rows there, and objects by columns."""
+    records = dict(enumerate(NUMBERS))
+    odd = {**records, PLACE: np.array(["1.5", *NUMBERS[PLACE, 1:]], dtype=object)}
+    found = [checked(pd.DataFrame(columns).T) for columns in (records, odd)]
+    assert found[0] == found[1]
+
+
+def test_one_whole_number_beyond_64_bits_changes_nothing_of_others():
+    """Polars gives its whole column another type, which numpy and Arrow do not have."""
+    whole = [list(range(50)) for _ in range(5)]
+    wide = [*whole[:4], [2**70 if i == PLACE else cell for i, cell in enumerate(whole[4])]]
+    frames = [
+        pl.DataFrame([pl.Series(str(j), column, strict=False) for j, column in enumerate(columns)])
+        for columns in (whole, wide)
+    ]
+    assert frames[1].dtypes[4] == pl.Int128
+    assert checked(frames[0]) == checked(frames[1])
+    owners = [owners_of_rows(frame["4"], 50) for frame in frames]
+    np.testing.assert_array_equal(*owners)
 
 
 @pytest.mark.parametrize("missing", [None, np.nan, pd.NA, pd.NaT], ids=str)
@@ -505,8 +527,32 @@ class Unhashable:
         raise ArithmeticError("private cell")
 
 
-def test_a_label_that_cannot_be_looked_up_is_another_label():
-    labels = np.array([Unhashable()], dtype=object)
+class Panics:
+    """Raises what is no Exception, as objects of libraries in Rust do."""
+
+    def __lt__(self, other):
+        return False
+
+    def __hash__(self):
+        raise BaseException("private cell")  # noqa: TRY002
+
+    def __float__(self):
+        raise BaseException("private cell")  # noqa: TRY002
+
+    __str__ = __float__
+
+
+def test_a_cell_that_panics_is_no_number():
+    assert canonical(Panics()) is None
+    X = np.array([[1.0], [Panics()]], dtype=object)
+    with pytest.raises(TypeError, match=r"^X is not numeric in column 0") as caught:
+        features(X)
+    assert caught.value.__context__ is None
+
+
+@pytest.mark.parametrize("label", [Unhashable(), Panics()])
+def test_a_label_that_cannot_be_looked_up_is_another_label(label):
+    labels = np.array([label], dtype=object)
     with pytest.raises(ValueError, match=r"^y contains a label that is not among") as caught:
         class_indices(labels, [0, 1])
     assert caught.value.__context__ is None

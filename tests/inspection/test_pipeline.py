@@ -1,11 +1,13 @@
 """What stands around a private model: what learns from the records is found."""
 
 import copy
+import io
 import sys
 import types
 import warnings
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy import sparse
 from sklearn import model_selection
@@ -42,6 +44,7 @@ def test_the_table_is_short_and_names_classes_of_scikit_learn():
 
 
 CLASSES = dict(all_estimators("transformer"))
+LETTERS = ["a", "b", "c"]
 STATELESS = [
     *(
         CLASSES[n]()
@@ -49,9 +52,9 @@ STATELESS = [
     ),
     sk.PolynomialFeatures(),
     sk.SparseRandomProjection(),
-    sk.OneHotEncoder(categories=[[0, 1, 2]] * 3, handle_unknown="ignore"),
+    sk.OneHotEncoder(categories=[LETTERS] * 3, handle_unknown="ignore"),
     sk.OrdinalEncoder(
-        categories=[[0, 1, 2]] * 3, handle_unknown="use_encoded_value", unknown_value=-1
+        categories=[LETTERS] * 3, handle_unknown="use_encoded_value", unknown_value=-1
     ),
     sk.SimpleImputer(strategy="constant", keep_empty_features=True),
     sk.SplineTransformer(knots=KNOTS),
@@ -69,6 +72,8 @@ def test_what_passes_learns_nothing(step):
         step.set_params(n_components=2)
     if "Imputer" in type(step).__name__:
         A[3, 1] = B[:, 2] = C[5] = np.nan
+    if "Encoder" in type(step).__name__:
+        A, B, C = (np.array(LETTERS)[each.astype(int)] for each in (A, B, C))
     if "random_state" in step.get_params():
         step = clone(step).set_params(random_state=0)
     with warnings.catch_warnings():
@@ -105,6 +110,24 @@ def test_what_passes_learns_nothing(step):
 def test_what_learns_is_found(step):
     assert found(step, OURS) == [type(step).__name__]
     assert found(FrozenEstimator(step), OURS) == []
+
+
+@pytest.mark.parametrize("categories", [[1, 2, 3], ["1", "2"], [True, False], ["a", "2026-01-31"]])
+def test_categories_that_a_reader_takes_for_numbers_are_found(categories):
+    """One text in a column of numbers turns all of them into texts, which are other categories."""
+    ordinal = {"handle_unknown": "use_encoded_value", "unknown_value": -1}
+    steps = (
+        sk.OneHotEncoder(categories=[["a"], categories], handle_unknown="ignore"),
+        sk.OrdinalEncoder(categories=[categories], **ordinal),
+    )
+    for step in steps:
+        (finding,) = check_pipeline(make_pipeline(step, OURS))
+        assert "dtypes" in finding.reads
+    # What it found is real: other rows change with the cell of one record.
+    one = sk.OneHotEncoder(categories=[[1, 2]], handle_unknown="ignore", sparse_output=False)
+    numbers, texts = (pd.read_csv(io.StringIO(f"code\n1\n2\n{cell}")) for cell in ("2", "x"))
+    rows = [one.fit_transform(each)[:2].tolist() for each in (numbers, texts)]
+    assert rows == [[[1.0, 0.0], [0.0, 1.0]], [[0.0, 0.0], [0.0, 0.0]]]
 
 
 def test_steps_inside_steps_are_named():

@@ -164,6 +164,21 @@ def test_nor_in_a_table_of_float32(form, n, d, size):
     assert not differing(of_single_rows, X, form, positions(n, 2**15 // d))
 
 
+@pytest.mark.parametrize("kind", [np.float64, np.float32])
+@pytest.mark.parametrize("projected", [False, True])
+def test_nor_on_whether_entries_of_another_sparse_row_are_in_order(kind, projected):
+    """If they are not, all rows are copied, in float64."""
+    X = np.random.default_rng(4).standard_normal((67, 30)).astype(kind)
+    rows = sparse.csr_array(X)
+    other = rows.copy()
+    other.indices[210:240] = other.indices[210:240][::-1].copy()
+    other.indices[211] = other.indices[210]
+    linear_map = draw_projection("hadamard", 30, 8, np.random.default_rng(0)) if projected else None
+    before, after = (of_linear_rows(table, 0.5, linear_map) for table in (rows, other))
+    for a, b in zip(before, after, strict=True):
+        assert np.delete(a, 7, 0).tobytes() == np.delete(b, 7, 0).tobytes()
+
+
 @pytest.mark.parametrize("form", [name for name in FORMS if "CSR" not in name])
 @pytest.mark.parametrize("d", [1, 3, 8, 130])
 def test_scores_are_products_of_one_layout_whatever_the_records_are(monkeypatch, form, d):
