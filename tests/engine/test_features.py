@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
+from dp_halfspace.data.chunks import LocalChunks
 from dp_halfspace.data.people import People
 from dp_halfspace.data.validation import TrainingData
 from dp_halfspace.engine.features import Features, estimated_numbers, joint_features, scales_pay
@@ -144,6 +145,10 @@ def test_features_that_do_not_fit_are_computed_again_in_chunks(monkeypatch):
     assert_array_equal(np.concatenate(list(again.class_indices.values())), data.class_indices)
     assert again.X.shape == kept.X.shape
     assert len(again.X.counts) == 4
+    monkeypatch.setattr(LocalChunks, "kept", None)
+    in_chunks = replace(data, X=LocalChunks.of([X[:2000], X[2000:]]))
+    in_chunks = replace(in_chunks, X=replace(in_chunks.X, counts=(2000, 3000), n_columns=5))
+    assert features(memory=0).of(in_chunks).X.shape == kept.X.shape
     weighed = replace(data, weights=np.ones(5000))
     assert isinstance(features(memory=0).of(weighed).X, np.ndarray)
 

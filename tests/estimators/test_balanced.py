@@ -62,6 +62,14 @@ def test_counts_are_within_the_budget_and_in_the_record(estimator):
     assert model.predict(X).mean() > max(plain.predict(X).mean(), 1.5 * Y.mean())
 
 
+@pytest.mark.parametrize("kind", [AdaptiveMarginClassifier, PrivateKernelClassifier])
+def test_published_steps_weigh_the_classes_by_their_counts(kind):
+    model = balanced(kind(data_norm=3.0, margin=0.3), epsilon=100.0)
+    found = fitted(model, X[:1000], Y[:1000], random_state=1)
+    plain = fitted(model, X[:1000], Y[:1000], random_state=1, class_weight=None)
+    assert found.predict(X).mean() > max(plain.predict(X).mean(), 1.5 * Y.mean())
+
+
 @pytest.mark.parametrize(
     "kind", [AdaptiveMarginClassifier, PrivateKernelClassifier, PrivateTableClassifier]
 )

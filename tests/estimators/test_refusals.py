@@ -50,6 +50,7 @@ OWN = {
         ({"selection": "gaussian", "delta": 0}, "selection"),
         ({"selection": "exponential", "solver": "objective_perturbation"}, "selection"),
         ({"selection": "random_stopping", "margin": 0.1}, "margin"),
+        ({"selection": "gaussian", "margin": [0.1] * 1001}, "margin is a list of at most 1000"),
         *(
             ({"selection": "exponential", "margin": v}, "margin")
             for v in ([], [PAIR], [[0.1], [0.2, 0.3]], ["a", "b"], [True], [0.1, NAN])
