@@ -1218,7 +1218,27 @@ MUTANTS = [
             "plan_threshold",
             "FAR_UP + rounding",
             "1.0 + rounding",
-            "test_a_threshold_pays_for_its_roundings",
+            "test_a_threshold_and_a_net_pay_for_their_roundings",
+        ),
+    ),
+    *of(
+        "papers/labels.py",
+        "tests/audit/test_stated_sensitivities.py",
+        (
+            "plan_labels",
+            "+ 2.0**-50 * n_samples**2",
+            "",
+            "test_a_threshold_and_a_net_pay_for_their_roundings",
+        ),
+    ),
+    *of(
+        "papers/margin_selection.py",
+        "tests/audit/test_stated_sensitivities.py",
+        (
+            "_score_bound",
+            "if population",
+            "if False",
+            "test_a_record_moves_the_error_of_every_margin_by_one",
         ),
     ),
     *of(
