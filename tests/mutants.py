@@ -735,6 +735,16 @@ MUTANTS = [
     ),
     *of(
         "papers/training.py",
+        "tests/papers/test_margin_gd.py",
+        (
+            "Problem.sizes",
+            "facts.is_sparse and linear_map is None",
+            "facts.is_sparse",
+            "test_the_allowance_is_for_the_blocks_that_are_summed",
+        ),
+    ),
+    *of(
+        "papers/training.py",
         "tests/estimators/test_sample_weight.py",
         (
             "LinearTraining.rows",

@@ -62,9 +62,16 @@ def test_counts_are_within_the_budget_and_in_the_record(estimator):
     assert model.predict(X).mean() > max(plain.predict(X).mean(), 1.5 * Y.mean())
 
 
-@pytest.mark.parametrize("kind", [AdaptiveMarginClassifier, PrivateKernelClassifier])
-def test_published_steps_weigh_the_classes_by_their_counts(kind):
-    model = balanced(kind(data_norm=3.0, margin=0.3), epsilon=100.0)
+PUBLISHED = [
+    AdaptiveMarginClassifier(data_norm=3.0, margin=0.3),
+    PrivateKernelClassifier(data_norm=3.0, margin=0.3),
+    OutputPerturbationClassifier(data_norm=3.0, tilt=0.1),
+]
+
+
+@pytest.mark.parametrize("estimator", PUBLISHED, ids=str)
+def test_published_algorithms_weigh_the_classes_by_their_counts(estimator):
+    model = balanced(estimator, epsilon=100.0)
     found = fitted(model, X[:1000], Y[:1000], random_state=1)
     plain = fitted(model, X[:1000], Y[:1000], random_state=1, class_weight=None)
     assert found.predict(X).mean() > max(plain.predict(X).mean(), 1.5 * Y.mean())

@@ -5,7 +5,11 @@ import math
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dp_halfspace.estimators._kernel_features import choose_n_features, length_scales
+from dp_halfspace.estimators._kernel_features import (
+    choose_n_features,
+    length_scales,
+    relative_scale,
+)
 from dp_halfspace.privacy.budget import Budget
 
 records, classes = st.integers(1, 10**9), st.integers(2, 1000)
@@ -21,3 +25,8 @@ def test_features_of_a_kernel_are_usable(n, n_classes, strength, is_pure):
     scales = length_scales(n, n_classes, size // 2)
     assert len(scales) == size // 2
     assert 0.04 <= scales.min() <= scales.max() == 0.7
+
+
+def test_a_stated_length_is_told_in_units_of_the_norm():
+    assert relative_scale(3.0, 2.0) == 1.5
+    assert relative_scale("auto", 2.0) is None

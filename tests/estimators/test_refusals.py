@@ -38,6 +38,7 @@ ADVERSARY = [
     ({"adversary_radius": 1.0}, RADIUS),
     ({"adversary_radius": 3.0, "adversary_norm": "inf"}, RADIUS),
     ({"adversary_radius": 0.3, "data_norm": 0.2}, RADIUS),
+    ({"adversary_radius": 0.3, "data_norm": None}, "adversary_radius .* give data_norm"),
     *(({"adversary_norm": v}, "adversary_norm") for v in (1, "2", "l2", None)),
 ]
 ATTACKED = {"adversary_radius": 0.1}
