@@ -517,6 +517,26 @@ MUTANTS = [
     ),
     *of(
         "estimators/base.py",
+        "tests/estimators/test_default_linear.py",
+        (
+            "PrivateLinearClassifier._facts",
+            "norm is not None and can_be_single",
+            "norm is not None",
+            "test_rows_are_read_in_float32_if_each_is_a_record_and_in_its_range",
+        ),
+    ),
+    *of(
+        "estimators/base.py",
+        "tests/estimators/test_callbacks.py",
+        (
+            "_n_releases",
+            "any(isinstance(event, RandomStopping) for event in counts)",
+            "False",
+            "test_the_number_of_releases_is_open_where_a_release_decides_it",
+        ),
+    ),
+    *of(
+        "estimators/base.py",
         "tests/test_persons.py",
         (
             "PrivateClassifier.fit",
