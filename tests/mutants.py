@@ -517,6 +517,26 @@ MUTANTS = [
     ),
     *of(
         "estimators/base.py",
+        "tests/estimators/test_default_linear.py",
+        (
+            "PrivateLinearClassifier._facts",
+            "norm is not None and can_be_single",
+            "norm is not None",
+            "test_rows_are_read_in_float32_if_each_is_a_record_and_in_its_range",
+        ),
+    ),
+    *of(
+        "estimators/base.py",
+        "tests/estimators/test_callbacks.py",
+        (
+            "_n_releases",
+            "any(isinstance(event, RandomStopping) for event in counts)",
+            "False",
+            "test_the_number_of_releases_is_open_where_a_release_decides_it",
+        ),
+    ),
+    *of(
+        "estimators/base.py",
         "tests/test_persons.py",
         (
             "PrivateClassifier.fit",
@@ -731,6 +751,16 @@ MUTANTS = [
             "step_mu = mu / math.sqrt(steps.n_steps) * DOWN",
             "step_mu = mu / math.sqrt(steps.n_steps)",
             "test_the_steps_cost_no_more_than_the_run_as_real_numbers",
+        ),
+    ),
+    *of(
+        "papers/training.py",
+        "tests/papers/test_margin_gd.py",
+        (
+            "Problem.sizes",
+            "facts.is_sparse and linear_map is None",
+            "facts.is_sparse",
+            "test_the_allowance_is_for_the_blocks_that_are_summed",
         ),
     ),
     *of(
@@ -1218,7 +1248,27 @@ MUTANTS = [
             "plan_threshold",
             "FAR_UP + rounding",
             "1.0 + rounding",
-            "test_a_threshold_pays_for_its_roundings",
+            "test_a_threshold_and_a_net_pay_for_their_roundings",
+        ),
+    ),
+    *of(
+        "papers/labels.py",
+        "tests/audit/test_stated_sensitivities.py",
+        (
+            "plan_labels",
+            "+ 2.0**-50 * n_samples**2",
+            "",
+            "test_a_threshold_and_a_net_pay_for_their_roundings",
+        ),
+    ),
+    *of(
+        "papers/margin_selection.py",
+        "tests/audit/test_stated_sensitivities.py",
+        (
+            "_score_bound",
+            "if population",
+            "if False",
+            "test_a_record_moves_the_error_of_every_margin_by_one",
         ),
     ),
     *of(
@@ -1994,7 +2044,12 @@ MUTANTS = [
     *of(
         "data/cells.py",
         "tests/data/test_encoding.py",
-        ("canonical", "BaseException", "KeyError", "test_any_object_has_a_number_and_a_text_silently"),
+        (
+            "canonical",
+            "BaseException",
+            "KeyError",
+            "test_any_object_has_a_number_and_a_text_silently",
+        ),
         (
             "category_of",
             "_spelt(value) or None",

@@ -82,11 +82,16 @@ def test_centred_rows_are_hardly_longer_than_one():
 
 
 @pytest.mark.parametrize("n", [1000, 10**6])
-def test_a_threshold_pays_for_its_roundings(n):
+def test_a_threshold_and_a_net_pay_for_their_roundings(n):
     """``auc.md``, section 1: a record adds one to the loss of a threshold."""
     d = 7
     rounding = n * (d + 16) * 2.0**-36 + 2.0**-50 * n * n
     assert plan_threshold(n, d, 1.0).sensitivity >= 1.0 + 2.0**-31 + rounding
+    # ``label_privacy.md``, section 4: so does a label to two rounded numbers of errors.
+    rows, budget = SimpleNamespace(shape=(n, d)), Budget.of(1.0, 0.0)
+    how = {"ridge": None, "n_candidates": 9, "n_stages": 1, "seed": 0}
+    net = plan_labels("net", rows, 2, budget, **how).search.mechanism
+    assert net.sensitivity >= 1.0 + 2.0**-52 * n * n
 
 
 def test_planted_bug_shorter_rows_are_seen(monkeypatch):
@@ -99,10 +104,12 @@ def test_planted_bug_shorter_rows_are_seen(monkeypatch):
 def test_a_record_moves_the_error_of_every_margin_by_one(kind, factor):
     """``selection.md``, section 6: each score by one, so two of them together by the root of 2."""
     problem = problem_of(300, 4)
-    plan = plan_selection(
-        problem, "phased_prox", kind, (0.05, 0.2), Budget.of(2.0, 1e-5), population=False
+    given = problem, "phased_prox", kind, (0.05, 0.2), Budget.of(2.0, 1e-5)
+    plain, penalised = (
+        plan_selection(*given, population=population).choice for population in (False, True)
     )
-    assert plan.choice.sensitivity >= factor
+    # A penalty is rounded together with the errors.
+    assert penalised.sensitivity > plain.sensitivity >= factor
 
 
 @pytest.mark.parametrize("is_single", [False, True])

@@ -7,9 +7,10 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
+from dp_halfspace.data.chunks import LocalChunks
 from dp_halfspace.data.people import People
 from dp_halfspace.data.validation import TrainingData
-from dp_halfspace.engine.features import Features, joint_features, scales_pay
+from dp_halfspace.engine.features import Features, estimated_numbers, joint_features, scales_pay
 from dp_halfspace.engine.linear import Known, Shape, first_rows
 from dp_halfspace.engine.moment import Centring
 from dp_halfspace.engine.scales import ColumnScales
@@ -124,10 +125,15 @@ def test_a_missing_number_is_at_the_centre_of_its_column_and_has_an_indicator():
 
 
 def test_released_scales_take_the_place_of_stated_ones():
-    found = features().with_released(KNOWN).scales
+    made, X = features(), adversarial(9)
+    found = made.with_released(KNOWN).scales
     assert_array_equal(found.center, [0.0, 2.0, -1e4])
     assert_array_equal(found.scale, [1.0, 0.5, 1e4])
-    assert features().with_released(None).scales.center.sum() == 0.0
+    # The plan keeps the stated ones, for another fit.
+    assert_array_equal(made.with_released(None).scales.center, np.zeros(3))
+    data = TrainingData(X, np.zeros(9, int), np.array([0, 1]), None)
+    for columns in ([0, 1], [1, 2]):
+        assert_array_equal(estimated_numbers(data, np.array(columns)).X, X[:, columns])
 
 
 def test_features_that_do_not_fit_are_computed_again_in_chunks(monkeypatch):
@@ -139,6 +145,10 @@ def test_features_that_do_not_fit_are_computed_again_in_chunks(monkeypatch):
     assert_array_equal(np.concatenate(list(again.class_indices.values())), data.class_indices)
     assert again.X.shape == kept.X.shape
     assert len(again.X.counts) == 4
+    monkeypatch.setattr(LocalChunks, "kept", None)
+    in_chunks = replace(data, X=LocalChunks.of([X[:2000], X[2000:]]))
+    in_chunks = replace(in_chunks, X=replace(in_chunks.X, counts=(2000, 3000), n_columns=5))
+    assert features(memory=0).of(in_chunks).X.shape == kept.X.shape
     weighed = replace(data, weights=np.ones(5000))
     assert isinstance(features(memory=0).of(weighed).X, np.ndarray)
 

@@ -375,6 +375,8 @@ def test_equal_neighbouring_events_become_one():
     other = Release("two", Gaussian(0.2), lambda known: None, None, None)
     assert events_of([other, release, release]) == (Gaussian(0.2), Repeated(Gaussian(0.1), 2))
     assert asks_of([other, release, release]) == ("two", "2 ones")
+    exact = replace(release, event=NoNoise().event)
+    assert events_of([other, exact, exact]) == (NoNoise().event,)
 
 
 def test_roundings_are_those_of_the_blocks_in_which_rows_are_summed():
@@ -387,7 +389,11 @@ def test_roundings_are_those_of_the_blocks_in_which_rows_are_summed():
     assert release.noise(Known()) == planned
     sizes = 20_000, 21, 2, rows.block_rows, moment.LARGEST_STRETCH
     planned = steps.step_sensitivity(*sizes, is_single=False)
-    assert linear.step_release(shape, budget).noise(Known()).sensitivity == planned
+    noise = linear.step_release(shape, budget).noise(Known())
+    assert noise.sensitivity == planned
+    # Standard errors count the noise of the steps.
+    walk = shape.walk(Known(total=20_000), budget.mu)
+    assert walk.deviation == pytest.approx(noise.sigma, rel=1e-3)
 
 
 def test_wide_rows_have_neither_scales_nor_a_moment():
@@ -395,8 +401,17 @@ def test_wide_rows_have_neither_scales_nor_a_moment():
     for width, is_wide in ((512, False), (513, True)):
         plan = plan_of(np.broadcast_to(0.0, (10**6, width)))
         assert (plan.shape.scales is None) == (not plan.shape.has_moment) == is_wide
+        # The steps of wide rows take what a moment would cost.
+        assert_costs(plan.events, Budget.of(1.0, 1e-6).mu)
     longer = replace(plan.shape, constant=3.0)
     assert longer.first_constant == 3.0 * plan.shape.first_constant > 0.0
+
+
+def test_scales_that_nobody_states_are_estimated_from_fewer_records():
+    for n_samples, by_kind in ((60, (False, False)), (100, (True, False)), (140, (True, True))):
+        X = np.broadcast_to(0.0, (n_samples, 4))
+        plans = (plan_of(X, is_scale_stated=is_stated) for is_stated in (False, True))
+        assert tuple(plan.shape.scales is not None for plan in plans) == by_kind
 
 
 def test_steps_without_noise_are_as_long_as_the_curvature_allows():

@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 from dp_halfspace.engine.moment import Centring
-from dp_halfspace.engine.probabilities import probabilities_of
-from dp_halfspace.engine.recalibration import recalibrated
+from dp_halfspace.engine.probabilities import link_of, probabilities_of
+from dp_halfspace.engine.recalibration import corrected_line, recalibrated
+from dp_halfspace.engine.standard_errors import NODES
 from dp_halfspace.engine.steps import N_STEPS, clipped_slopes, first_walk
 
 SIZE = 4
@@ -83,6 +84,17 @@ def test_coefficients_of_noise_alone_do_not_grow():
         corrected = recalibrated(walk, centring, 1000.0, np.ones(2))
         logarithms.append(np.log(corrected.deviation / walk.deviation))
     assert np.mean(logarithms) < 0.02
+
+
+def test_sums_that_noise_explains_correct_nothing():
+    """Up to the root of two of its deviations."""
+    deviations, plain = np.array([0.01, 0.02]), (0.3, 0.8 * NODES)
+    how = {"class_weights": np.ones(2), "total": 1e3, "clip": 0.5, "odds_of": link_of}
+    none, hidden, seen = (
+        corrected_line(*plain, size * deviations, deviations, **how) for size in (0.0, 1.41, 3.0)
+    )
+    assert none == hidden
+    assert abs(seen[0] - none[0]) > 0.01
 
 
 def test_the_common_variance_is_that_of_linear_steps():

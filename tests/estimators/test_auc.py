@@ -66,6 +66,18 @@ def test_public_counts_change_the_normaliser_of_pairs_alone(data):
     assert model(class_counts=(300, 2700)).fit(*data).privacy_.events == steps.events
 
 
+@pytest.mark.parametrize("mechanism", ["objective", "output"])
+def test_a_regulariser_is_for_rows_in_their_own_units(mechanism, data):
+    """Of rows that are half as long, a quarter is as large."""
+    kind = model(mechanism=mechanism, epsilon=20.0)
+    plans = [
+        kind.set_params(data_norm=norm, alpha=alpha).plan(*data) for norm, alpha in ((2, 4), (1, 1))
+    ]
+    long, short = (dict(plan.public)["certified_gradient"] for plan in plans)
+    assert long == short
+    assert plans[0].events == plans[1].events
+
+
 @every_delta
 def test_threshold_given_or_bought(delta, data):
     X, y = data

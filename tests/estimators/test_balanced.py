@@ -62,6 +62,21 @@ def test_counts_are_within_the_budget_and_in_the_record(estimator):
     assert model.predict(X).mean() > max(plain.predict(X).mean(), 1.5 * Y.mean())
 
 
+PUBLISHED = [
+    AdaptiveMarginClassifier(data_norm=3.0, margin=0.3),
+    PrivateKernelClassifier(data_norm=3.0, margin=0.3),
+    OutputPerturbationClassifier(data_norm=3.0, tilt=0.1),
+]
+
+
+@pytest.mark.parametrize("estimator", PUBLISHED, ids=str)
+def test_published_algorithms_weigh_the_classes_by_their_counts(estimator):
+    model = balanced(estimator, epsilon=100.0)
+    found = fitted(model, X[:1000], Y[:1000], random_state=1)
+    plain = fitted(model, X[:1000], Y[:1000], random_state=1, class_weight=None)
+    assert found.predict(X).mean() > max(plain.predict(X).mean(), 1.5 * Y.mean())
+
+
 @pytest.mark.parametrize("estimator", [*ESTIMATORS[:4], PrivateTableClassifier()], ids=str)
 def test_weighted_records_are_counted_in_both_classes_and_paid_for_in_both(estimator):
     """One count does not follow from the other, and both move when a record is replaced."""

@@ -16,6 +16,7 @@ from dp_halfspace import (
 )
 from dp_halfspace.estimators import base
 from dp_halfspace.model_selection import PrivateSearchCV
+from dp_halfspace.privacy import PrivacyRecord, geometric_run_count, random_stopping_event
 from dp_halfspace.privacy.events import Either, single_runs
 
 needs_callbacks = pytest.mark.skipif(
@@ -175,3 +176,7 @@ def test_the_number_of_releases_is_open_where_a_release_decides_it():
     assert base._n_releases(record) is None
     steps = rare.set_params(features="linear").plan(*table(600, 1))
     assert base._n_releases(steps) == sum(single_runs(steps.events).values()) > 30
+    # The number of runs of a random stopping is secret.
+    runs = random_stopping_event(geometric_run_count(2.0), 1e-4)
+    record = PrivacyRecord(epsilon=9.0, delta=1e-3, events=(runs,), noise="os")
+    assert base._n_releases(record) == 0

@@ -471,3 +471,14 @@ def test_rows_of_the_usual_length_are_scored_as_they_are():
     scaler = model.fit(X, (X[:, 0] > 5.0).astype(int)).scaler_
     kept = np.isclose(scaler.transform(X) * scaler.scale + scaler.center, X).all(axis=1)
     assert kept.mean() > 0.1
+
+
+def test_rows_are_scaled_down_to_a_stated_norm_unless_they_are_projected():
+    X, y = separated(100, 30)
+    model = ObjectivePerturbationClassifier(classes=[0, 1], epsilon=0.5, data_norm=1.0)
+    short, long = (fitted(model, size * X, y, random_state=0) for size in (1.0, 5.0))
+    assert not dict(short.privacy_.public)["private_second_moment"]
+    np.testing.assert_allclose(long.coef_, short.coef_, rtol=1e-6)
+    assert short.data_norm_ == 1.0
+    projected = fitted(model, *separated(100, 600), delta=0.0, epsilon=5.0)
+    assert projected.data_norm_ == math.inf

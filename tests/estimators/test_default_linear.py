@@ -23,6 +23,9 @@ from dp_halfspace.privacy.door import Door
 from tests.permits import door_of
 from tests.support import fitted
 
+# Parameters whose size decides whether rows are in the range of float32.
+SIZES = ("data_norm", "intercept_scaling")
+
 pytestmark = pytest.mark.filterwarnings("ignore::dp_halfspace.PrivacyWarning")
 
 
@@ -159,6 +162,27 @@ def test_chunks_are_fitted_like_the_array_up_to_rounding():
         parts = fitted(model, in_chunks(X, 500), in_chunks(y, 500), random_state=4)
         np.testing.assert_allclose(whole.coef_, parts.coef_, rtol=1e-4, atol=1e-5)
         np.testing.assert_allclose(whole.scaler_.scale, parts.scaler_.scale)
+
+
+@pytest.mark.parametrize(
+    ("how", "is_single"),
+    [
+        ({}, True),
+        ({"groups": np.arange(100) // 2}, False),
+        *(({name: 2.0**power}, False) for name in SIZES for power in (-21, 21)),
+        *(({name: 2.0**power}, True) for name in SIZES for power in (-20, 20)),
+    ],
+    ids=str,
+)
+def test_rows_are_read_in_float32_if_each_is_a_record_and_in_its_range(how, is_single):
+    """Rows of two columns are copied, in estimated scales."""
+    groups, params = how.get("groups"), {name: how[name] for name in SIZES if name in how}
+    model = AdaptiveMarginClassifier(classes=[0, 1], epsilon=50.0, data_norm=1.0)
+    for width in (2, 600):
+        X = np.zeros((100, width), dtype=np.float32)
+        public = dict(model.set_params(**params).plan(X, np.arange(100) % 2, groups=groups).public)
+        assert public["private_column_scales"] == (width == 2)
+        assert ("precision" in public) == is_single
 
 
 def test_sparse_rows_are_fitted_like_dense_ones():

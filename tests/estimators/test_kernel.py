@@ -205,3 +205,11 @@ def test_cache_changes_nothing(params):
     for other in others:
         # Sums of chunks are added in another order than sums of blocks.
         np.testing.assert_allclose(other, first, rtol=1e-4, atol=1e-5)
+
+
+def test_published_steps_read_rows_beyond_the_norm_as_rows_of_the_norm():
+    X, y = separated(100, 3)
+    short, long = (
+        seeded(size * X, y, margin=0.3, data_norm=1.0, epsilon=9.0).coef_ for size in (1.0, 5.0)
+    )
+    np.testing.assert_allclose(long, short, atol=1e-6)

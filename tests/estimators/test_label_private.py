@@ -2,9 +2,11 @@
 
 import numpy as np
 import pytest
+from scipy import sparse
 from sklearn.base import clone
 
 from dp_halfspace import LabelPrivateClassifier
+from dp_halfspace.estimators import label_private
 from dp_halfspace.estimators.label_private import fit_label_features
 from tests.conftest import separated
 from tests.support import releases_of
@@ -92,6 +94,22 @@ def test_rows_have_norm_one():
         rows = features(X, **changed).rows(X)
         np.testing.assert_allclose(rows.lengths(), 1.0, rtol=1e-9)
         assert rows.lengths().max() <= 1.0
+
+
+def test_sparse_and_wide_rows_are_read_like_others(monkeypatch):
+    X = np.random.default_rng(1).standard_normal((300, 8)) * [1, 1, 1, 9, 9, 9, 0, 0]
+    for changed in ({"data_norm": 3.0}, {}):
+        how = {"kernel": "linear", "n_components": None, **changed}
+        dense = features(X, **how)
+        for most in (500, 6):
+            # Rows of more columns are projected to so many.
+            monkeypatch.setattr(label_private, "_MOST_LINEAR", most)
+            found = features(sparse.csr_array(X), **how)
+            rows = found.rows(sparse.csr_array(X))
+            assert rows.shape == (300, min(most, 8) + 1)
+            same = features(X, **how).rows(X).dense(np.arange(300))
+            np.testing.assert_allclose(rows.dense(np.arange(300)), same, atol=1e-6)
+        assert found.scale == pytest.approx(dense.scale)
 
 
 def test_full_whitening_gives_equal_variances():

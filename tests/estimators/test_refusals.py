@@ -38,6 +38,7 @@ ADVERSARY = [
     ({"adversary_radius": 1.0}, RADIUS),
     ({"adversary_radius": 3.0, "adversary_norm": "inf"}, RADIUS),
     ({"adversary_radius": 0.3, "data_norm": 0.2}, RADIUS),
+    ({"adversary_radius": 0.3, "data_norm": None}, "adversary_radius .* give data_norm"),
     *(({"adversary_norm": v}, "adversary_norm") for v in (1, "2", "l2", None)),
 ]
 ATTACKED = {"adversary_radius": 0.1}
@@ -50,6 +51,7 @@ OWN = {
         ({"selection": "gaussian", "delta": 0}, "selection"),
         ({"selection": "exponential", "solver": "objective_perturbation"}, "selection"),
         ({"selection": "random_stopping", "margin": 0.1}, "margin"),
+        ({"selection": "gaussian", "margin": [0.1] * 1001}, "margin is a list of at most 1000"),
         *(
             ({"selection": "exponential", "margin": v}, "margin")
             for v in ([], [PAIR], [[0.1], [0.2, 0.3]], ["a", "b"], [True], [0.1, NAN])

@@ -223,6 +223,8 @@ def test_one_gaussian_release_is_no_better_than_all_as_real_numbers():
         assert (
             Fraction(_cap._as_gaussian([several])) ** 2 >= 3 * count * Fraction(events[0].mu) ** 2
         )
+    smallest = Repeated(Gaussian(5e-324), 2)
+    assert Fraction(_cap._as_gaussian([smallest])) ** 2 >= 2 * Fraction(5e-324) ** 2
 
 
 def test_pure_sums_are_exact():

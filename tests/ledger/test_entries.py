@@ -9,6 +9,8 @@ import pytest
 
 from dp_halfspace import AdaptiveMarginClassifier, PrivacyLedger, PrivateSearchCV
 from dp_halfspace.ledger import open_ledger
+from dp_halfspace.ledger.entries import Balance, text_of
+from dp_halfspace.ledger.store import Row, digest_of
 from dp_halfspace.metrics import private_score
 from dp_halfspace.model_selection import PrivateThresholdClassifier
 from dp_halfspace.preprocessing import PrivateScaler
@@ -104,3 +106,11 @@ def test_what_a_newer_version_states_stops_every_charge(tmp_path):
     ):
         with pytest.raises(ValueError, match="which this version does not know"):
             action()
+
+
+def test_an_entry_of_another_number_is_damage():
+    """Whatever its digest is: one of those before it may have been taken out."""
+    row = Row(2, "now", text_of(pure(0.1), {}), "")
+    row = row._replace(digest=digest_of("first", row))
+    with pytest.raises(ValueError, match="book is damaged at entry 1"):
+        Balance("first").after([row], "book")

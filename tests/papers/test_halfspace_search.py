@@ -154,3 +154,13 @@ def test_directions_are_drawn_anew_unless_there_is_no_noise():
 
     assert seed(1.0) != seed(1.0)
     assert seed(math.inf) == seed(math.inf)
+
+
+def test_fewer_directions_are_listed_for_many_records():
+    def n_directions(n_samples):
+        problem = problem_of(n_samples, 3)
+        return direction_search.plan_direction_training(
+            problem, Budget.of(1.0, 0.0)
+        ).algorithm.n_directions
+
+    assert [n_directions(n) for n in (100, 10**5, 10**9)] == [50_000, 10_000, 1_000]

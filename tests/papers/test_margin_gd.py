@@ -146,17 +146,19 @@ def test_noise_test_sees_the_published_noise(monkeypatch, steps):
         assert_noise_is_that_of_the_steps(plan_for(n=n, mu=mu, n_steps=steps), mu)
 
 
+@pytest.mark.parametrize("projection", [None, "rademacher"])
 @pytest.mark.parametrize("form", [np.asarray, sparse.csr_array])
-def test_the_allowance_is_for_the_blocks_that_are_summed(form):
-    n = 20_000
-    problem = problem_of(n, 20, is_sparse=form is sparse.csr_array)
+def test_the_allowance_is_for_the_blocks_that_are_summed(form, projection):
+    n, d, kept = (20_000, 20, 20) if projection is None else (20_000, 80, 60)
+    how = {"projection": projection, "n_components": projection and kept}
+    problem = problem_of(n, d, is_sparse=form is sparse.csr_array, **how)
     training = module.plan_known_margin(problem, "noisy_gd", 0.1, Budget.gaussian(1.0))
-    data = TrainingData(form(np.zeros((n, 20))), np.zeros(n, int), np.arange(2), None)
+    data = TrainingData(form(np.zeros((n, d))), np.zeros(n, int), np.arange(2), None)
     rows = training.rows(data).rows
     planned = module.plan_descent(
         training.algorithm.steps,
         n_samples=n,
-        n_columns=21,
+        n_columns=kept + 1,
         n_outputs=1,
         block_rows=rows.block_rows,
         mu=1.0,

@@ -513,6 +513,13 @@ def test_what_earlier_releases_leave_may_be_nothing():
             plan_objective(risk, ridge, 1.0, 1e-6, earlier=(Gaussian(mu),))
 
 
+def test_earlier_releases_may_leave_less_for_the_output_than_its_share():
+    earlier = (Gaussian(0.2355),)
+    plan = plan_objective(records(), 1.0, 1.0, 1e-6, earlier=earlier)
+    assert 0.0 < plan.output.mu < 0.01 * gdp_mu(1.0, 1e-6)
+    assert 0.99e-6 < accounting.delta((*earlier, *plan.events), 1.0) <= 1e-6
+
+
 def test_feasible_ridge_leaves_half_of_delta():
     earlier = (Gaussian(math.sqrt(0.8) * gdp_mu(1.0, 1e-7)),)
     for risk in (RISKS["binary"], RISKS["stacked"], RISKS["pairs"]):

@@ -112,6 +112,12 @@ def test_a_regulariser_without_a_certificate_is_not_chosen():
     risk = empirical_risk(LOGISTIC, 10**9, 5, 2, 1.0, 1000)
     ridge = output.objective_ridge(risk, 1.0, 1e-6, norm_guess=1.5)
     assert sketch_objective(risk, ridge, 1.0, 1e-6).ridge == ridge
+    # Without noise it is the least one.
+    for chosen in (
+        output.objective_ridge(risk, math.inf, 0.0, norm_guess=1.5),
+        perturbed_row_ridge(risk, math.inf, 0.0),
+    ):
+        assert chosen == risk.ridge_floor(math.inf)
 
 
 def test_the_regulariser_of_pairs_depends_on_the_product_only():

@@ -59,6 +59,10 @@ def test_katyusha_converges_linearly():
     ]
     assert gaps[0] > 10 * gaps[1] > 100 * gaps[2]
     assert gaps[2] < 1e-6
+    # With much curvature the weights of the steps grow beyond 1e100.
+    F, least = problem(n=260, ridge=10.0)
+    found = F.value(katyusha(F, np.zeros(F.size), n_epochs=1)) - least
+    assert 0.0 < found < 0.2 * (F.value(np.zeros(F.size)) - least)
 
 
 def test_iterates_are_in_the_ball_of_the_minimisers():
