@@ -3316,7 +3316,7 @@ MUTANTS = [
         "tests/engine/test_standard_errors.py",
         (
             "step_errors",
-            "found *= math.sqrt(1.0 - 1.0 / len(average))",
+            "by_noise *= math.sqrt(1.0 - 1.0 / len(average))",
             "pass",
             "test_the_noise_of_the_average_is_that_of_linear_steps",
         ),
@@ -7827,6 +7827,16 @@ MUTANTS = [
             "row_bound=2.0, people=self.people",
             "row_bound=2.0",
             "test_rows_that_are_clipped_again_belong_to_the_same_people",
+        ),
+    ),
+    *of(
+        "engine/linear.py",
+        "tests/engine/test_standard_errors.py",
+        (
+            "with_shrunk_joint",
+            "found > by_noise else 0.0",
+            "found > by_noise else 1.0",
+            "test_joint_features_that_are_no_more_than_noise_are_dropped",
         ),
     ),
     *of(

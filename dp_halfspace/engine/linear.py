@@ -58,7 +58,7 @@ from dp_halfspace.engine.scales import (
     in_column_scales,
     plan_column_scales,
 )
-from dp_halfspace.engine.standard_errors import standard_errors
+from dp_halfspace.engine.standard_errors import standard_errors, step_errors
 from dp_halfspace.engine.steps import (
     N_AVERAGED,
     N_STEPS,
@@ -604,9 +604,12 @@ def model_of(plan: LinearFit, known: Known) -> Fitted:
     """Return the coefficients for columns in their scales: post-processing."""
     shape, linear_map = plan.shape, plan.linear_map
     weights = relative_weights(known.class_weights)
-    if known.centring is not None and shape.constant and shape.n_classes == 2:
-        how = known.released_walk, known.centring, known.total, weights
-        known = replace(known, walk=recalibrated(*how))
+    if known.centring is not None and shape.n_classes == 2:
+        if shape.constant:
+            how = known.released_walk, known.centring, known.total, weights
+            known = replace(known, walk=recalibrated(*how))
+        if shape.features is not None and shape.features.n_joint:
+            known = replace(known, walk=with_shrunk_joint(shape, known, shape.features.n_joint))
     average, size = np.atleast_2d(known.released_walk.average.T), shape.n_columns
     intercepts, mapped = np.zeros(len(average)), average
     if known.centring is not None:
@@ -702,9 +705,27 @@ def errors_of(
     if linear_map is not None:
         n_columns = linear_map.n_features_in
     constant = shape.first_constant
-    largest = float(walk.errors_along(np.zeros(1))[0]) / math.hypot(1.0, constant)
+    largest = float(walk.errors_along(np.zeros(1))[0][0]) / math.hypot(1.0, constant)
     coefficients = np.full((n_scores, n_columns), largest / unit)
     return coefficients, np.full(n_scores, largest * constant)
+
+
+def with_shrunk_joint(shape: Shape, known: Known, n_joint: int) -> Walk:
+    """Return the walk with the coefficients of joint features, which come last, shrunk to zero.
+
+    The factor is the positive part of that of James and Stein, the share of their sum of squares
+    that neither the noise of the steps nor that of the sample explains: where columns do not act
+    jointly, these features would only carry noise.
+    """
+    walk, centring, weights = known.released_walk, known.released_centring, known.class_weights
+    joint = slice(shape.n_columns - n_joint, shape.n_columns)
+    how = walk, centring.with_shared_trace(), known.total, relative_weights(weights)
+    variances = np.square(step_errors(*how)).sum(axis=(0, 1))[:-1]
+    by_noise = float((np.square(centring.directions[joint]) @ variances).sum())
+    found = float(np.square(walk.average[joint]).sum())
+    total = walk.total.copy()
+    total[joint] *= 1.0 - by_noise / found if found > by_noise else 0.0
+    return replace(walk, total=total)
 
 
 def noise_of_features(shape: Shape, known: Known) -> tuple[FloatArray, FloatArray]:

@@ -45,7 +45,7 @@ def standard_errors(
     """
     n_columns, length = len(centring.mean), centring.length
     points = np.atleast_2d(walk.average.T)[:, :n_columns] @ centring.directions
-    found = step_errors(walk, centring, total, class_weights)
+    found = step_errors(walk, centring, total, class_weights)[0]
     constant = centring.constant / length
     factors = centring.factors / length
     coefficients = (points * factors) @ centring.directions.T
@@ -59,8 +59,8 @@ def standard_errors(
 
 def step_errors(
     walk: Walk, centring: Centring, total: float, class_weights: FloatArray
-) -> FloatArray:
-    """Return standard errors of final coefficients by the noise of the steps.
+) -> tuple[FloatArray, FloatArray]:
+    """Return standard errors of final coefficients by the noise of the steps, and by the sample.
 
     They are those along the directions of the centring, then of the constant, of shape (n_scores,
     n_columns + 1); see `standard_errors`.
@@ -73,11 +73,11 @@ def step_errors(
     means = average[:, n_columns:].sum(axis=1) * constant
     curvatures = mean_curvatures(means, np.square(points) @ moment, class_weights)
     along = total * np.multiply.outer(curvatures, np.append(moment, constant**2))
-    found = np.array([walk.errors_along(each) for each in along])
+    by_noise, by_sample = map(np.array, zip(*map(walk.errors_along, along), strict=True))
     if len(average) > 1:
         # With several classes the mean of the noise over the classes is subtracted.
-        found *= math.sqrt(1.0 - 1.0 / len(average))
-    return found
+        by_noise *= math.sqrt(1.0 - 1.0 / len(average))
+    return by_noise, by_sample
 
 
 def mean_curvatures(

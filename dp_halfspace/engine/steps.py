@@ -113,13 +113,16 @@ class Walk:
         last = self._responses(curvatures)[N_STEPS - self.n_averaged :]
         return np.asarray(self.deviation**2 * last.mean(axis=0))
 
-    def errors_along(self, curvatures: FloatArray) -> FloatArray:
-        """Return standard deviations of the average by the noise of the steps.
+    def errors_along(self, curvatures: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return standard deviations of the average by the noise of the steps, and by the sample.
 
-        They are those along directions in which the sum of losses has these second derivatives.
+        They are those along directions in which the sum of losses has these second derivatives,
+        which are also about the variances of its slope over samples. The noise of every step has a
+        response of its own, the slope of the sample that of all steps.
         """
-        squares = np.square(self._responses(curvatures)).sum(axis=0)
-        return np.asarray(self.deviation * np.sqrt(squares))
+        each = self._responses(curvatures)
+        by_noise = self.deviation * np.sqrt(np.square(each).sum(axis=0))
+        return by_noise, np.sqrt(curvatures) * np.abs(each.sum(axis=0))
 
     def _responses(self, curvatures: FloatArray) -> FloatArray:
         """Return how far the average moves if the gradient of each step has a noise of one."""

@@ -1,13 +1,14 @@
 """Standard errors of the noise: the recursion, and what they cover over fits."""
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
-from dp_halfspace import AdaptiveMarginClassifier
+from dp_halfspace import AdaptiveMarginClassifier, PrivateKernelClassifier
 from dp_halfspace.engine import linear
-from dp_halfspace.engine.moment import Centring
+from dp_halfspace.engine.moment import DIRECTIONS, Centring
 from dp_halfspace.engine.standard_errors import mean_curvatures, step_errors
 from dp_halfspace.engine.steps import N_STEPS, first_walk
 from dp_halfspace.inspection import natural_coefficients
@@ -54,8 +55,13 @@ def test_the_noise_of_the_average_is_that_of_linear_steps(n_averaged, n_classes)
     # At scores of zero all curvatures are known.
     weights, each = np.ones(n_classes), 0.125 if n_classes == 2 else 2.0 / 9.0
     centring = map_of(curvatures * 2.0**2 / 1000.0 / each)
-    for found in step_errors(walk, centring, 1000.0, weights):
+    by_noise, by_sample = step_errors(walk, centring, 1000.0, weights)
+    for found in by_noise:
         np.testing.assert_allclose(found[:-1], walk.deviation * np.sqrt(squares))
+    # The slope of a sample is in every step, with about the curvature for its variance.
+    one = replace(walk, **dict.fromkeys(("point", "velocity", "total", "last"), np.zeros(4)))
+    drift = linear_average(one, curvatures, np.full((N_STEPS, 4), 1e-6)) / 1e-6
+    np.testing.assert_allclose(by_sample[0, :-1], np.sqrt(curvatures) * np.abs(drift))
 
 
 def test_the_error_of_an_intercept_is_that_of_all_it_follows_from(monkeypatch):
@@ -82,7 +88,7 @@ def test_the_error_of_an_intercept_is_that_of_all_it_follows_from(monkeypatch):
         return float(model.intercepts[0] - model.coefficients[0] @ (centres * np.ones(3)))
 
     axes = np.block([[turned, np.zeros((3, 1))], [np.zeros(3), 1.0]])
-    by_noise = step_errors(walk, centring, known.total, np.ones(2))[0]
+    by_noise = step_errors(walk, centring, known.total, np.ones(2))[0][0]
     moved = [
         intercept(replace(known, walk=replace(walk, total=walk.total + walk.n_averaged * change)))
         for change in (axes * by_noise).T
@@ -161,9 +167,61 @@ def test_errors_have_the_shapes_of_what_they_are_of():
         assert (model.coef_std_error_ > 0.0).all()
 
 
+def joint_factors(labels_of, monkeypatch):
+    """Factors by which the coefficients of joint features are shrunk, over fits."""
+    X, found = np.random.default_rng(3).uniform(-1.0, 1.0, size=(9000, 2)), []
+    honest = linear.with_shrunk_joint
+
+    def watched(shape, known, n_joint):
+        walk = honest(shape, known, n_joint)
+        # More directions are told apart than without joint features.
+        assert known.released_centring.radius**2 > DIRECTIONS
+        before, after = known.released_walk.total[6:-1], walk.total[6:-1]
+        assert len(before) == n_joint > 100
+        np.testing.assert_array_equal(walk.total[:6], known.released_walk.total[:6])
+        found.append(np.linalg.norm(after) / np.linalg.norm(before))
+        return walk
+
+    monkeypatch.setattr(linear, "with_shrunk_joint", watched)
+    model, y = PrivateKernelClassifier(epsilon=4.0), (labels_of(X) > 0).astype(int)
+    for seed in range(2):
+        fitted(model, X, y, classes=[0, 1], random_state=seed)
+    return np.array(found)
+
+
+def test_joint_features_are_shrunk_where_columns_do_not_act_jointly(monkeypatch):
+    """Of labels that no feature explains, their coefficients are noise of steps and sample."""
+    coins = np.random.default_rng(4).normal(size=9000)
+    product = joint_factors(lambda X: X[:, 0] * X[:, 1], monkeypatch)
+    nothing = joint_factors(lambda X: coins, monkeypatch)
+    assert product.min() > 0.85
+    assert nothing.max() < 0.75
+
+
+def test_joint_features_of_more_classes_keep_their_coefficients(monkeypatch):
+    monkeypatch.setattr(linear, "with_shrunk_joint", None)
+    X = np.random.default_rng(3).uniform(-1.0, 1.0, size=(9000, 2))
+    y = np.digitize(X[:, 0] * X[:, 1], [-0.1, 0.1])
+    model = fitted(PrivateKernelClassifier(epsilon=4.0), X, y, classes=[0, 1, 2], random_state=1)
+    assert model.n_components_ > 100
+
+
+@pytest.mark.parametrize(("error", "kept"), [(0.5, 0.5), (1.0, 0.0)])
+def test_joint_features_that_are_no_more_than_noise_are_dropped(error, kept, monkeypatch):
+    monkeypatch.setattr(linear, "step_errors", lambda *_: np.full((2, 1, 5), error))
+    walk = replace(first_walk(5, 2, 100.0, 1.0, 1.0), total=np.full(5, 15.0))
+    centring = SimpleNamespace(directions=np.eye(4), with_shared_trace=lambda: None)
+    known = SimpleNamespace(
+        released_walk=walk, released_centring=centring, class_weights=(1.0, 1.0), total=100.0
+    )
+    found = linear.with_shrunk_joint(SimpleNamespace(n_columns=4), known, 2)
+    assert found.average.tolist() == [1.0, 1.0, kept, kept, 1.0]
+
+
 def test_the_constant_is_a_column_of_the_mean_square_of_its_entries():
     """A direction of the same mean square has the same error."""
     walk = replace(first_walk(2, 2, 1000.0, 0.4, 2.0), n_averaged=20)
     centring = map_of(np.array([0.25]), constant=0.5)
-    found = step_errors(walk, centring, 1000.0, np.ones(2))
-    assert found[0, 0] == pytest.approx(found[0, 1])
+    by_noise, by_sample = step_errors(walk, centring, 1000.0, np.ones(2))
+    assert by_noise[0, 0] == pytest.approx(by_noise[0, 1])
+    assert by_sample[0, 0] == pytest.approx(by_sample[0, 1])
