@@ -35,6 +35,7 @@ LINEAR = (
     ("engine/scales.py", "SHARE", "0.04", "0.16"),
     ("engine/linear.py", "NUMBER_SHARE", "0.01", "0.04"),
     ("engine/moment.py", "LONGER", "0.9", "2.4"),
+    ("engine/moment.py", "_WIDER_COLUMNS", "1.2", "1e9"),
     ("engine/linear.py", "MOMENT_SHARE", "0.09", "0.36"),
     ("engine/linear.py", "COLUMN_CLIP", "1.0", "3.0"),
     ("engine/moment.py", "CONSTANT", "0.25", "1.0"),
@@ -46,9 +47,8 @@ LINEAR = (
     ("engine/steps.py", "PATH", "0.6", "2.4"),
 )
 FEATURES = (
-    ("estimators/kernel.py", "_TERMS", "2", "5"),
+    ("estimators/kernel.py", "COLUMN_TERMS", "2", "5"),
     ("engine/features.py", "_JOINT_PAY", "650.0", "1e9"),
-    ("engine/moment.py", "_WIDER", "1.0", "1e9"),
 )
 
 

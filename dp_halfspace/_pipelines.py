@@ -36,7 +36,11 @@ _STATELESS: dict[str, dict[str, Any]] = {
     "ColumnTransformer": {"sparse_threshold": 0},
     # Errors and warnings about categories that are not stated would quote them.
     "OneHotEncoder": {**_CATEGORIES, "handle_unknown": "ignore", "drop": None},
-    "OrdinalEncoder": {**_CATEGORIES, "handle_unknown": "use_encoded_value"},
+    "OrdinalEncoder": {
+        **_CATEGORIES,
+        "handle_unknown": "use_encoded_value",
+        "unknown_value": _STATED,
+    },
     "SimpleImputer": {"strategy": "constant", "keep_empty_features": True, "add_indicator": False},
     "SplineTransformer": {"knots": _STATED, "extrapolation": "constant"},
     "CountVectorizer": {"vocabulary": _STATED},

@@ -562,7 +562,7 @@ MUTANTS = [
         ),
         (
             "",
-            ', "handle_unknown": "use_encoded_value"',
+            '"handle_unknown": "use_encoded_value", "unknown_value": _STATED,',
             "",
             "test_what_tells_of_records_is_found",
         ),

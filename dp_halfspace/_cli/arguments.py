@@ -212,7 +212,7 @@ def _add_split(add: _Add) -> None:
     share = _reader(float, lambda x: 0 < x < 1, "a number between 0 and 1")
     add("--share", "share of held-out rows (default: 0.3)", type=share, default=0.3)
     seed = _reader(int, lambda n: n >= 0, "a whole number of at least 0")
-    add("--seed", "PUBLIC seed of the split (default: a secret one)", type=seed)
+    add("--seed", "PUBLIC seed, which repeats the split (default: a random split)", type=seed)
     add("--groups", f"{_PERSONS} stay together", metavar="COLUMN")
 
 

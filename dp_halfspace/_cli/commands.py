@@ -196,7 +196,7 @@ def predict(options: Any, out: TextIO, err: TextIO) -> None:
             frame = pandas.DataFrame(np.round(probabilities, _PROBABILITY_DIGITS), columns=names)
             chosen = probabilities.argmax(axis=1)
         else:
-            frame, advice = pandas.DataFrame(), "this fit with delta=0 has no probabilities"
+            frame, advice = pandas.DataFrame(), "this model has no probabilities"
             chosen = np.searchsorted(model.classes_, model.predict(rows))
     frame.insert(0, "prediction", labels[chosen])
     write_whole(options.out, lambda path: frame.to_csv(path, index=False, lineterminator="\n"))

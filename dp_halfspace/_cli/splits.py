@@ -27,7 +27,7 @@ def split(options: Any, out: TextIO, err: TextIO) -> None:
     groups, endings = options.groups, (PARQUET, *EXCEL)
     for path in (options.table, options.train, options.test):
         if path.suffix.lower() in endings:
-            raise UserError(f"{path} is no CSV, and rows are divided from CSV to CSV")
+            raise UserError(f"{path} is no CSV: split reads and writes CSV, so save a table as CSV")
     roles = [] if groups is None else [groups]
     table = read_table(options, roles, roles)
     units = np.arange(len(table.frame))

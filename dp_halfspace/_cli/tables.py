@@ -151,7 +151,7 @@ def _fields(
     if len(row) != (width or len(row)):
         raise UserError(
             f"{path} is not a table: line {number} has {len(row)} fields, and the header {width}. "
-            "Remove what is no row, such as a title, comments or units; the header is line 1"
+            "Remove what is no row, such as a title, comments or units; line 1 must be the header"
         )
     return row
 
@@ -382,6 +382,7 @@ def _note_on_labels(path: Path, target: str, y: NDArray[Any]) -> str:
         raise UserError(
             f"column {target!r} of {path} has fewer than 2 or more than {MOST_SHOWN_CLASSES} "
             f"different labels, or one of more than {_LONGEST_LABEL} characters; choose a column "
-            "of classes, or state the label set by --classes, with labels that do not occur, too"
+            "of classes, or state the label set by --classes, which may contain labels that do not "
+            "occur"
         )
     return f"No --classes: the {len(seen)} labels found in column {target!r} are declared public."

@@ -202,7 +202,9 @@ def _conclude(histories: Sequence[History]) -> ReplayResult:
         findings.append("the same random bytes are used twice")
     level = checks.noise_level((entry.mechanism, entry.value, entry.drawn) for entry in entries)
     if level < _FALSE_ALARM:
-        findings.append(f"noise is too small: correct noise is so small with chance {level:.1e}")
+        findings.append(
+            f"noise is too small: correct noise would be this small with probability {level:.1e}"
+        )
     record = next((h.record for h in histories if h.record is not None), None)
     if record is None and not findings:
         raise ValueError("the estimator leaves no record: it has no attribute privacy_")

@@ -35,7 +35,7 @@ _SCALES_PAY = 7.0
 # together gain more than their noise costs; and the same for each of these features.
 _JOINT_PAY = 1300.0
 _FOR_A_JOINT = 12.0
-# Number of these features for each direction that whitening distinguishes then.
+# Number of these features for each direction that whitening distinguishes, if there are many.
 _JOINT_PER_DIRECTION = 5.0
 
 
@@ -54,10 +54,8 @@ def joint_features(
     to compute so many again at every pass would take too long.
     """
     n_samples, n_encoded = sizes
-    strength, n_curved = (
-        n_samples * mu / math.sqrt(n_encoded),
-        columns.n_features_in - columns.n_plain,
-    )
+    n_curved = columns.n_features_in - columns.n_plain
+    strength = n_samples * mu / math.sqrt(n_encoded)
     most = min(limits[0], limits[1] // (4 * n_samples)) - columns.n_components
     size = int(min(strength / _FOR_A_JOINT, most)) // 2
     if strength < _JOINT_PAY or n_curved < 2 or size < 1:

@@ -169,7 +169,7 @@ def _promise(model: Any, groups: str | None) -> str:
     if not math.isfinite(record.epsilon):
         return '<p class="claim">Nothing: the fit had no noise (ε is infinite).</p>'
     if record.noise == "seeded":
-        why = "the noise of the fit was drawn from a seed, and who knows the seed can subtract it"
+        why = "the noise of the fit was drawn from a seed, and anyone who knows it can subtract it"
         return f'<p class="claim">Nothing: {why}.</p>'
     with np.errstate(over="ignore"):
         factor = rounded_text(float(np.exp(record.epsilon)), 2)
@@ -401,10 +401,14 @@ def private_part(estimator: Any) -> tuple[Any, list[str]]:
         inner, uncovered = private_part(estimator.steps[-1][1])
         steps = [type(step).__name__ for _, step in estimator.steps[:-1] if hasattr(step, "fit")]
         if steps:
-            uncovered.append(f"Not covered: {', '.join(steps)}. They may learn from private rows.")
+            learnt = "What they learnt from private rows is not protected."
+            uncovered.append(f"Not covered: {', '.join(steps)}. {learnt}")
         return inner, uncovered
     check_is_fitted(estimator)
-    raise ValueError(f"{type(estimator).__name__} has no privacy record: give one of this package")
+    raise ValueError(
+        f"{type(estimator).__name__} has no privacy record: give an estimator of this package, or "
+        "a pipeline around one"
+    )
 
 
 def _around_a_part(estimator: Any) -> list[str]:

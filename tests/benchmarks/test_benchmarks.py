@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import math
+import re
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ from scipy import sparse
 
 from benchmarks import (
     cells,
+    constants,
     descent,
     dimension,
     linear,
@@ -300,3 +302,9 @@ def test_dimension_runs_what_is_new_and_draws(tmp_path, monkeypatch):
     assert second["5"] == first["5"]
     assert picture.read_text().startswith("<?xml")
     assert "d = 9" in tables.dimension_table({"cells": {"dp_sgd": second}})
+
+
+def test_constants_that_are_changed_are_in_the_code():
+    for path, name, *_ in (*constants.LINEAR, *constants.FEATURES):
+        text = (constants.ROOT / "dp_halfspace" / path).read_text()
+        assert len(re.findall(rf"(?m)^{name} = .*$", text)) == 1, name

@@ -112,6 +112,12 @@ def test_what_learns_is_found(step):
     assert found(FrozenEstimator(step), OURS) == []
 
 
+def test_codes_are_advised_with_the_number_that_they_need():
+    """Scikit-learn refuses ``handle_unknown="use_encoded_value"`` without it."""
+    (finding,) = check_pipeline(make_pipeline(sk.OrdinalEncoder(), OURS))
+    assert "handle_unknown='use_encoded_value', unknown_value=..." in finding.instead
+
+
 @pytest.mark.parametrize("categories", [[1, 2, 3], ["1", "2"], [True, False], ["a", "2026-01-31"]])
 def test_categories_that_a_reader_takes_for_numbers_are_found(categories):
     """One text in a column of numbers turns all of them into texts, which are other categories."""
