@@ -558,6 +558,23 @@ def test_a_label_that_cannot_be_looked_up_is_another_label(label):
     assert caught.value.__context__ is None
 
 
+@pytest.mark.parametrize("stop", [KeyboardInterrupt, SystemExit])
+def test_what_ends_a_process_is_no_odd_cell(stop):
+    class Stopped:
+        def __str__(self):
+            raise stop
+
+        def __lt__(self, other):
+            return False
+
+        __hash__ = __str__
+
+    with pytest.raises(stop):
+        canonical(Stopped())
+    with pytest.raises(stop):
+        class_indices(np.array([Stopped()], dtype=object), [0, 1])
+
+
 @pytest.mark.parametrize("length", [2, 4])
 def test_owners_of_more_or_fewer_rows_are_refused_without_a_number(length):
     with pytest.raises(

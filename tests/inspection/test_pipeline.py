@@ -112,7 +112,9 @@ def test_what_learns_is_found(step):
     assert found(FrozenEstimator(step), OURS) == []
 
 
-@pytest.mark.parametrize("categories", [[1, 2, 3], ["1", "2"], [True, False], ["a", "2026-01-31"]])
+@pytest.mark.parametrize(
+    "categories", [[1, 2, 3], ["1", "2"], [True, False], ["a", "2026-01-31"], [b"a"]]
+)
 def test_categories_that_a_reader_takes_for_numbers_are_found(categories):
     """One text in a column of numbers turns all of them into texts, which are other categories."""
     ordinal = {"handle_unknown": "use_encoded_value", "unknown_value": -1}
@@ -241,6 +243,8 @@ def columns(*transformers, **params):
         codes().set_params(handle_unknown="error"),
         codes().set_params(handle_unknown="warn"),
         codes(drop="first"),
+        codes(min_frequency=3),
+        codes(max_categories=2),
         sk.OrdinalEncoder(categories=[["a", "b"]]),
         sk.SplineTransformer(knots=KNOTS, extrapolation="error"),
         Pipeline([("unit", sk.Normalizer())], memory="cache"),
