@@ -332,6 +332,15 @@ def test_an_error_about_shapes_that_quotes_a_record_is_not_shown(answer):
         private_score(Flat(), X, Y)
 
 
+def test_who_stops_a_score_is_obeyed():
+    class Stopped(Known):
+        def predict(self, X):
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        private_score(Stopped(), X, Y)
+
+
 def exact(metric, model=None):
     return private_score(model or Known(), X, Y, metric=metric, epsilon=math.inf)
 
@@ -767,8 +776,13 @@ def test_no_score_is_rebuilt_from_other_fields():
     for odd in ({**plain, "more": 1}, less):
         with pytest.raises(ValueError, match="a known metric, and the fields"):
             PrivateScore.from_dict(odd)
-    with pytest.raises(ValueError, match="a list of classes"):
-        PrivateScore.from_dict({**exact("recall").to_dict(), "classes": ["no"]})
+    for odd in (
+        {**exact("recall").to_dict(), "classes": ["no"]},
+        {**plain, "classes": [["no"], ["yes"]]},
+        {**plain, "groups": [], "value": [], "interval": [[], []]},
+    ):
+        with pytest.raises(ValueError, match="a list of classes"):
+            PrivateScore.from_dict(odd)
 
 
 def test_quartiles_are_released_where_they_cost_a_quarter_at_most():
