@@ -23,7 +23,12 @@ from sklearn.preprocessing import Normalizer, StandardScaler
 from sklearn.svm import LinearSVC
 from sklearn.utils import all_estimators
 
-from dp_halfspace import AdaptiveMarginClassifier, PrivacyWarning, PrivateSearchCV
+from dp_halfspace import (
+    AdaptiveMarginClassifier,
+    PrivacyWarning,
+    PrivateSearchCV,
+    PrivateThresholdClassifier,
+)
 from dp_halfspace import _pipelines as table
 from dp_halfspace.inspection import PipelineFinding, check_pipeline
 from dp_halfspace.preprocessing import PrivateScaler, PublicScaler
@@ -382,6 +387,11 @@ def test_a_fit_says_which_steps_in_front_of_it_learn_from_the_records():
     # A search and a cross-validation fit the pipeline, too.
     search = GridSearchCV(make_pipeline(StandardScaler(), model), {}, cv=KFold(2))
     assert len(said_by(lambda: search.fit(ROWS, LABELS))) == 3
+    # Fits of other classes say it, too.
+    fitted = LinearSVC().fit(ROWS, LABELS)
+    for last in (PrivateSearchCV(model, {}), PrivateThresholdClassifier(FrozenEstimator(fitted))):
+        (text,) = said_by(lambda last=last: make_pipeline(StandardScaler(), last).fit(ROWS, LABELS))
+        assert "standardscaler (StandardScaler) reads the records" in text
 
 
 @pytest.mark.sampled(2)

@@ -798,6 +798,20 @@ def test_quartiles_are_released_where_they_cost_a_quarter_at_most():
         X, y = np.linspace(-1.0, 1.0, n)[:, None], np.arange(n) % 2
         assert len(private_score(Scored(), X, y, metric="roc_auc").privacy_.events) == n_releases
 
+    class Rules(Scored):
+        def predict(self, X):
+            return (X[:, 0] > 0.0).astype(int)
+
+    class Rated(Rules):
+        predict_proba = None
+
+    # Metrics without cells have no part in them.
+    X, y = np.linspace(-1.0, 1.0, 1300)[:, None], np.arange(1300) % 2
+    plain, rated = (private_score(model(), X, y).privacy_ for model in (Rules, Rated))
+    assert plain.events == rated.events
+    scores = private_score(Rules(), X, y, metric=["accuracy", "roc_auc"])
+    assert len(scores[0].privacy_.events) == 1 + 3
+
 
 def test_workers_get_a_model_without_its_ledger_and_its_seed():
     seen = []
