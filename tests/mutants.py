@@ -4671,6 +4671,12 @@ MUTANTS = [
         ),
         (
             "_jobs",
+            "if metric.has_cells else (None, None)",
+            "",
+            "test_quartiles_are_released_where_they_cost_a_quarter_at_most",
+        ),
+        (
+            "_jobs",
             "1.0, share",
             "0.5, share",
             "test_quartiles_are_chosen_by_the_sensitivity_of_ranks",
