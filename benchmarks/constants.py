@@ -48,7 +48,7 @@ LINEAR = (
 )
 FEATURES = (
     ("estimators/kernel.py", "COLUMN_TERMS", "2", "5"),
-    ("engine/features.py", "_JOINT_PAY", "650.0", "1e9"),
+    ("engine/features.py", "_JOINT_PAY", "925.0", "1e9"),
 )
 
 

@@ -566,6 +566,14 @@ MUTANTS = [
             "",
             "test_what_tells_of_records_is_found",
         ),
+        ("", '"min_frequency": None,', "", "test_what_tells_of_records_is_found"),
+        ("", ', "max_categories": None', "", "test_what_tells_of_records_is_found"),
+        (
+            "_has_texts_for_categories",
+            "isinstance(each, str) and",
+            "",
+            "test_categories_that_a_reader_takes_for_numbers_are_found",
+        ),
         ("_has", 'given != "error"', "True", "test_what_tells_of_records_is_found"),
         ("", '"memory": None', "", "test_what_tells_of_records_is_found"),
         (
@@ -2141,6 +2149,12 @@ MUTANTS = [
             "with IGNORED_WARNINGS",
             "if True",
             "test_what_a_foreign_task_warns_of_is_dropped",
+        ),
+        (
+            "_compute_parts",
+            "BaseException",
+            "Exception",
+            "test_a_scheduler_without_memory_says_so",
         ),
         (
             "is_raised_by",
@@ -4654,6 +4668,12 @@ MUTANTS = [
             "Budget.gaussian(mu).equal_parts(len(tables))",
             "Budget.gaussian(mu)",
             "test_several_metrics_share_one_budget",
+        ),
+        (
+            "_jobs",
+            "if metric.has_cells else (None, None)",
+            "",
+            "test_quartiles_are_released_where_they_cost_a_quarter_at_most",
         ),
         (
             "_jobs",

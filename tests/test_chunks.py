@@ -10,6 +10,7 @@ import signal
 import warnings
 from functools import partial
 from itertools import pairwise
+from unittest.mock import Mock
 
 import numpy as np
 import pandas as pd
@@ -680,6 +681,8 @@ def test_what_this_library_raises_of_a_chunk_is_said():
 
     with pytest.raises(RuntimeError, match=r"^chunk 0: BaseException, whose message is not"):
         list(LocalChunks.of([X]).each(panic).values())
+    with pytest.raises(KeyboardInterrupt):
+        list(LocalChunks.of([X]).each(Mock(side_effect=KeyboardInterrupt)).values())
     other = {"__name__": "dp_halfspace_of_another"}
     exec("def fail(chunk): raise RuntimeError('secret')", other)
     with pytest.raises(RuntimeError, match="whose message is not shown"):
@@ -863,9 +866,14 @@ def test_signs_and_halves_of_words_are_in_the_checksum():
     assert len(marks) == 399
 
 
-def test_a_scheduler_without_memory_says_so():
-    def compute(*parts):
-        raise MemoryError(parts)
-
-    with pytest.raises(OutOfMemory, match="make chunks of fewer rows"):
-        _compute_parts(compute, ("a part",))
+@pytest.mark.parametrize(
+    ("error", "seen", "text"),
+    [
+        (MemoryError("a part"), OutOfMemory, "make chunks of fewer rows"),
+        (BaseException("a part"), RuntimeError, "BaseException, whose message is not shown"),
+        (KeyboardInterrupt(), KeyboardInterrupt, "^$"),
+    ],
+)
+def test_a_scheduler_without_memory_says_so(error, seen, text):
+    with pytest.raises(seen, match=text):
+        _compute_parts(Mock(side_effect=error), ("a part",))

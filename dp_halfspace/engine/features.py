@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 _SCALES_PAY = 7.0
 # Value of n mu over the root of the number of encoded columns from which on features of all numbers
 # together gain more than their noise costs; and the same for each of these features.
-_JOINT_PAY = 1300.0
+_JOINT_PAY = 1850.0
 _FOR_A_JOINT = 12.0
 # Number of these features for each direction that whitening distinguishes, if there are many.
 _JOINT_PER_DIRECTION = 5.0

@@ -89,7 +89,7 @@ class PrivateKernelClassifier(DefaultStepsClassifier):
         For tables, ``"auto"`` or ``"additive"``. ``"additive"`` takes the columns and cosines of
         each column: the score is then a sum of one curve for each column
         (:class:`~dp_halfspace.inspection.EffectsDisplay`). ``"auto"`` adds Fourier features of all
-        columns with ``n mu`` of at least 1300 times the root of their number, and shortens rows far
+        columns with ``n mu`` of at least 1850 times the root of their number, and shortens rows far
         from the mean when it scores them. The other kernels use random features alone: ``"rbf"``,
         the Gaussian kernel, or ``"polynomial"``, ``(<x, z> / length_scale^2 + coef0)^degree``.
     length_scale : float or "auto", default="auto"

@@ -196,10 +196,13 @@ def test_a_decimal_comma_is_hinted_at_with_the_option_that_reads_it(folder, caps
 
 
 def test_a_decimal_comma_beside_points_that_may_separate_thousands_is_named(folder, capsys):
-    (folder / "german.csv").write_text("platelets;crp\n825;12\n1.288;0,9\n")
+    rows = "platelets;crp;dose;note\n825;12;1;a\n1.288;0,9;0,1234;a 1,5\n1;2;3;1,5\n"
+    (folder / "german.csv").write_text(rows)
     assert main(["schema", "german.csv"]) == 0
     said = capsys.readouterr().err
-    assert "column 'crp': row 2 below the header has a decimal comma: only with --decimal ," in said
+    for name in ("crp", "dose"):
+        assert f"column '{name}': row 2 below the header has a decimal comma: only with" in said
+    assert said.count("decimal comma") == 2
     for sign in (".", ","):
         assert main(["schema", "german.csv", "--decimal", sign]) == 0
         assert "decimal comma" not in capsys.readouterr().err

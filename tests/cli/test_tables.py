@@ -3,6 +3,7 @@
 import csv
 import gzip
 import json
+import re
 import sys
 import warnings
 import zipfile
@@ -194,6 +195,13 @@ def test_bad_schemas(tmp_path, schema, words):
     with pytest.raises(UserError, match=words) as caught:
         read(write(tmp_path, ["a,y", "1,u", "2,v"]), schema=schema)
     assert str(caught.value).startswith("--schema")
+
+
+def test_a_schema_that_is_no_file_is_named(tmp_path):
+    table = write(tmp_path, ["a,y", "1,u", "2,v"])
+    for place in (tmp_path / "absent.json", tmp_path):
+        with pytest.raises(UserError, match=rf"^cannot read {re.escape(str(place))}: "):
+            read(table, "--schema", str(place))
 
 
 def refusal(path, *more):

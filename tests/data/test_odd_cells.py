@@ -189,9 +189,12 @@ def test_one_whole_number_beyond_64_bits_changes_nothing_of_others():
         for columns in (whole, wide)
     ]
     assert frames[1].dtypes[4] == pl.Int128
-    assert checked(frames[0]) == checked(frames[1])
+    if hasattr(pl, "UInt128"):
+        frames.append(frames[1].cast({"4": pl.UInt128}))
+    assert all(checked(frame) == checked(frames[0]) for frame in frames)
     owners = [owners_of_rows(frame["4"], 50) for frame in frames]
-    np.testing.assert_array_equal(*owners)
+    for other in owners[1:]:
+        np.testing.assert_array_equal(other, owners[0])
 
 
 @pytest.mark.parametrize("missing", [None, np.nan, pd.NA, pd.NaT], ids=str)
@@ -318,7 +321,7 @@ def test_how_one_row_is_stored_does_not_decide_how_others_are_read(row):
     assert [list(column) for column in found.columns] == [[1.0, 2.0, 3.0], ["a", "b", "c"]]
 
 
-@pytest.mark.parametrize("row", ["ab", {1: 2, 3: 4}, {1, 2}, 5, None])
+@pytest.mark.parametrize("row", ["ab", b"ab", bytearray(b"ab"), {1: 2, 3: 4}, {1, 2}, 5, None])
 def test_what_is_no_row_of_cells_is_refused(row):
     with pytest.raises(ValueError, match=r"X must be two-dimensional: .* Give .* a data frame"):
         read_frame([[1.0, "a"], row])
@@ -556,6 +559,23 @@ def test_a_label_that_cannot_be_looked_up_is_another_label(label):
     with pytest.raises(ValueError, match=r"^y contains a label that is not among") as caught:
         class_indices(labels, [0, 1])
     assert caught.value.__context__ is None
+
+
+@pytest.mark.parametrize("stop", [KeyboardInterrupt, SystemExit])
+def test_what_ends_a_process_is_no_odd_cell(stop):
+    class Stopped:
+        def __str__(self):
+            raise stop
+
+        def __lt__(self, other):
+            return False
+
+        __hash__ = __str__
+
+    with pytest.raises(stop):
+        canonical(Stopped())
+    with pytest.raises(stop):
+        class_indices(np.array([Stopped()], dtype=object), [0, 1])
 
 
 @pytest.mark.parametrize("length", [2, 4])

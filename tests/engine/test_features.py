@@ -195,10 +195,10 @@ def test_many_records_pay_for_scales_and_joint_features():
     assert scales_pay(281, 4, 0.1)
     assert not scales_pay(279, 4, 0.1)
     drawn = AdditiveMap(2, 3)
-    assert joint_features(drawn, (1839, 2), 1.0, (500, 10**9), 0).n_components == 6 + 108
-    assert joint_features(drawn, (1838, 2), 1.0, (500, 10**9), 0) is drawn
+    assert joint_features(drawn, (2617, 2), 1.0, (500, 10**9), 0).n_components == 6 + 154
+    assert joint_features(drawn, (2616, 2), 1.0, (500, 10**9), 0) is drawn
     # One for every twelve of n mu over the root of the number of columns.
-    assert joint_features(drawn, (3678, 2), 1.0, (500, 10**9), 0).n_components == 6 + 216
+    assert joint_features(drawn, (5234, 2), 1.0, (500, 10**9), 0).n_components == 6 + 308
     assert joint_features(drawn, (9000, 2), math.inf, (500, 10**9), 0).n_components == 500
     assert joint_features(drawn, (3000, 2), 1.0, (56, 10**9), 0).n_components == 6 + 50
     assert joint_features(drawn, (3000, 2), 1.0, (500, 4 * 3000 * 36), 0).n_components == 6 + 30

@@ -86,6 +86,24 @@ def test_map_does_not_depend_on_the_data_and_is_in_the_record():
     assert not np.array_equal(*free)
 
 
+@pytest.mark.parametrize(
+    ("params", "delta", "size"),
+    [
+        ({}, 1e-9, 299),
+        ({}, 0.0, 9),
+        ({"kernel": "additive"}, 1e-9, 9),
+        ({"n_components": 56}, 1e-9, 55),
+        ({"cache_size": 4e-6 * 9000 * 31}, 1e-9, 31),
+    ],
+    ids=str,
+)
+def test_joint_features_are_of_the_default_alone_and_as_many_as_are_kept(params, delta, size):
+    facts, model = PublicFacts(9000, 3, 2, (1.0, 1.0)), PrivateKernelClassifier(**params)
+    a, b = (model._drawn_map(facts, Budget.of(4.0, delta), seed) for seed in (1, 2))
+    assert a.n_components == b.n_components == size
+    assert a.fourier is None or (a.fourier.frequencies != b.fourier.frequencies).all()
+
+
 def test_noise_is_not_on_the_stream_of_the_map(monkeypatch):
     """With the map held fixed two fits still differ, and seeds of maps do not move the noise."""
     X, y = crossed(500)

@@ -18,6 +18,7 @@ from dp_halfspace import (
     PrivacyWarning,
     PrivateTableClassifier,
 )
+from dp_halfspace.estimators import table as module
 from dp_halfspace.privacy import PrivacyRecord, accounting
 from dp_halfspace.privacy.events import Either, Exponential, Gaussian, Pure, single_runs, total_mu
 from tests.releases import record_releases
@@ -475,8 +476,18 @@ def test_a_fit_without_names_forgets_those_of_the_one_before():
         assert not hasattr(model.fit(numbers.to_numpy(), y), "feature_names_in_")
 
 
-@pytest.mark.parametrize(("strength", "n_joint"), [(1300.01, 108), (1299.99, 0)])
-def test_numbers_beside_categories_have_joint_features_with_many_records(strength, n_joint):
+@pytest.mark.parametrize(
+    ("strength", "params", "n_joint"),
+    [
+        (1850.01, {}, 154),
+        (1849.99, {}, 0),
+        (1850.01, {"features": "additive"}, 0),
+        (1850.01, {"delta": 0.0, "epsilon": 100.0}, 0),
+    ],
+)
+def test_numbers_beside_categories_have_joint_features_with_many_records(
+    strength, params, n_joint, monkeypatch
+):
     """A row has two numbers and one of three categories: five encoded columns."""
     frame = pd.DataFrame({"a": [1.5, 2.5], "b": [0.5, np.nan], "c": ["x", "y"]})
     frame, labels = pd.concat([frame] * 1000), ["no", "yes"] * 1000
@@ -488,6 +499,10 @@ def test_numbers_beside_categories_have_joint_features_with_many_records(strengt
         classes=["no", "yes"],
         schema={"a": "number", "b": "number", "c": ["x", "y", "z"]},
     )
+    model.set_params(**params)
     # Three features and an indicator of each number, and three codes.
     n_components = dict(model.plan(frame, labels).public)["n_components"]
     assert n_components == 2 * 4 + 3 + n_joint
+    # No more than are kept.
+    monkeypatch.setattr(module, "KEPT_FEATURES", 4 * len(frame) * (2 * 4 + 3 + 31))
+    assert dict(model.plan(frame, labels).public)["n_components"] <= 2 * 4 + 3 + 30

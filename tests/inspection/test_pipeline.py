@@ -23,7 +23,12 @@ from sklearn.preprocessing import Normalizer, StandardScaler
 from sklearn.svm import LinearSVC
 from sklearn.utils import all_estimators
 
-from dp_halfspace import AdaptiveMarginClassifier, PrivacyWarning, PrivateSearchCV
+from dp_halfspace import (
+    AdaptiveMarginClassifier,
+    PrivacyWarning,
+    PrivateSearchCV,
+    PrivateThresholdClassifier,
+)
 from dp_halfspace import _pipelines as table
 from dp_halfspace.inspection import PipelineFinding, check_pipeline
 from dp_halfspace.preprocessing import PrivateScaler, PublicScaler
@@ -118,7 +123,9 @@ def test_codes_are_advised_with_the_number_that_they_need():
     assert "handle_unknown='use_encoded_value', unknown_value=..." in finding.instead
 
 
-@pytest.mark.parametrize("categories", [[1, 2, 3], ["1", "2"], [True, False], ["a", "2026-01-31"]])
+@pytest.mark.parametrize(
+    "categories", [[1, 2, 3], ["1", "2"], [True, False], ["a", "2026-01-31"], [b"a"]]
+)
 def test_categories_that_a_reader_takes_for_numbers_are_found(categories):
     """One text in a column of numbers turns all of them into texts, which are other categories."""
     ordinal = {"handle_unknown": "use_encoded_value", "unknown_value": -1}
@@ -247,6 +254,8 @@ def columns(*transformers, **params):
         codes().set_params(handle_unknown="error"),
         codes().set_params(handle_unknown="warn"),
         codes(drop="first"),
+        codes(min_frequency=3),
+        codes(max_categories=2),
         sk.OrdinalEncoder(categories=[["a", "b"]]),
         sk.SplineTransformer(knots=KNOTS, extrapolation="error"),
         Pipeline([("unit", sk.Normalizer())], memory="cache"),
@@ -384,6 +393,11 @@ def test_a_fit_says_which_steps_in_front_of_it_learn_from_the_records():
     # A search and a cross-validation fit the pipeline, too.
     search = GridSearchCV(make_pipeline(StandardScaler(), model), {}, cv=KFold(2))
     assert len(said_by(lambda: search.fit(ROWS, LABELS))) == 3
+    # Fits of other classes say it, too.
+    fitted = LinearSVC().fit(ROWS, LABELS)
+    for last in (PrivateSearchCV(model, {}), PrivateThresholdClassifier(FrozenEstimator(fitted))):
+        (text,) = said_by(lambda last=last: make_pipeline(StandardScaler(), last).fit(ROWS, LABELS))
+        assert "standardscaler (StandardScaler) reads the records" in text
 
 
 @pytest.mark.sampled(2)

@@ -202,3 +202,5 @@ def test_people_have_no_pure_scores_and_errors_count_no_rows():
             private_score(Known(), X, given.pop("y"), **given)
         assert not any(number in str(caught.value) for number in ("499", "500", "250"))
     assert not book.records
+    # Without noise there is none of whole records.
+    assert private_score(Known(), X, Y, groups=np.arange(500) // 2, epsilon=math.inf, delta=0)

@@ -332,6 +332,15 @@ def test_an_error_about_shapes_that_quotes_a_record_is_not_shown(answer):
         private_score(Flat(), X, Y)
 
 
+def test_who_stops_a_score_is_obeyed():
+    class Stopped(Known):
+        def predict(self, X):
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        private_score(Stopped(), X, Y)
+
+
 def exact(metric, model=None):
     return private_score(model or Known(), X, Y, metric=metric, epsilon=math.inf)
 
@@ -767,8 +776,13 @@ def test_no_score_is_rebuilt_from_other_fields():
     for odd in ({**plain, "more": 1}, less):
         with pytest.raises(ValueError, match="a known metric, and the fields"):
             PrivateScore.from_dict(odd)
-    with pytest.raises(ValueError, match="a list of classes"):
-        PrivateScore.from_dict({**exact("recall").to_dict(), "classes": ["no"]})
+    for odd in (
+        {**exact("recall").to_dict(), "classes": ["no"]},
+        {**plain, "classes": [["no"], ["yes"]]},
+        {**plain, "groups": [], "value": [], "interval": [[], []]},
+    ):
+        with pytest.raises(ValueError, match="a list of classes"):
+            PrivateScore.from_dict(odd)
 
 
 def test_quartiles_are_released_where_they_cost_a_quarter_at_most():
@@ -783,6 +797,20 @@ def test_quartiles_are_released_where_they_cost_a_quarter_at_most():
     for n, n_releases in ((590, 1), (610, 3)):
         X, y = np.linspace(-1.0, 1.0, n)[:, None], np.arange(n) % 2
         assert len(private_score(Scored(), X, y, metric="roc_auc").privacy_.events) == n_releases
+
+    class Rules(Scored):
+        def predict(self, X):
+            return (X[:, 0] > 0.0).astype(int)
+
+    class Rated(Rules):
+        predict_proba = None
+
+    # Metrics without cells have no part in them.
+    X, y = np.linspace(-1.0, 1.0, 1300)[:, None], np.arange(1300) % 2
+    plain, rated = (private_score(model(), X, y).privacy_ for model in (Rules, Rated))
+    assert plain.events == rated.events
+    scores = private_score(Rules(), X, y, metric=["accuracy", "roc_auc"])
+    assert len(scores[0].privacy_.events) == 1 + 3
 
 
 def test_workers_get_a_model_without_its_ledger_and_its_seed():

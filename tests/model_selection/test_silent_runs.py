@@ -152,8 +152,9 @@ def test_a_run_drops_what_is_said_by_itself(capsys, log):
     assert [*capsys.readouterr(), log.getvalue(), *said] == ["", "", ""]
 
 
-def test_threads_that_overlap_restore_what_they_found():
+def test_threads_that_overlap_restore_what_they_found(monkeypatch):
     """The first to come is the first to go."""
+    monkeypatch.setattr(logging.root.manager, "disable", logging.DEBUG)
     before = sys.stdout, sys.stderr, logging.root.manager.disable
     dropped = _silence._Shared(_silence._drop_streams_and_logs)
     dropped.__enter__()
