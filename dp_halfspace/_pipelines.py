@@ -17,7 +17,8 @@ from dp_halfspace.data.cells import canonical
 
 def _has_texts_for_categories(step: Any) -> bool:
     """Whether no reader takes a category for a number, a boolean, a date or a missing value."""
-    categories = (category for column in step.categories for category in column)
+    lists = (column if isinstance(column, Iterable) else [column] for column in step.categories)
+    categories = (each for column in lists for each in column)
     return all(isinstance(each, str) and isinstance(canonical(each), str) for each in categories)
 
 

@@ -198,6 +198,16 @@ def test_joint_features_are_shrunk_where_columns_do_not_act_jointly(monkeypatch)
     assert nothing.max() < 0.75
 
 
+def test_the_last_gradients_correct_an_intercept_and_so_need_one(monkeypatch):
+    monkeypatch.setattr(linear, "recalibrated", None)
+    X, y = rows()
+    for params, labels in (({"fit_intercept": False}, y), ({}, y + (X[:, 2] > 5.0))):
+        model = AdaptiveMarginClassifier(epsilon=3.0, classes=[0, 1, 2][: labels.max() + 1])
+        assert model.set_params(**params).fit(X, labels).coef_.any()
+    with pytest.raises(TypeError):
+        AdaptiveMarginClassifier(epsilon=3.0, classes=[0, 1]).fit(X, y)
+
+
 def test_joint_features_of_more_classes_keep_their_coefficients(monkeypatch):
     monkeypatch.setattr(linear, "with_shrunk_joint", None)
     X = np.random.default_rng(3).uniform(-1.0, 1.0, size=(9000, 2))

@@ -117,6 +117,14 @@ def test_what_learns_is_found(step):
     assert found(FrozenEstimator(step), OURS) == []
 
 
+def test_a_category_in_place_of_a_list_is_found():
+    """Scikit-learn says later what is wrong with it."""
+    (finding,) = check_pipeline(
+        make_pipeline(sk.OneHotEncoder(categories=[1, 2], handle_unknown="ignore"), OURS)
+    )
+    assert "dtypes" in finding.reads
+
+
 def test_codes_are_advised_with_the_number_that_they_need():
     """Scikit-learn refuses ``handle_unknown="use_encoded_value"`` without it."""
     (finding,) = check_pipeline(make_pipeline(sk.OrdinalEncoder(), OURS))
