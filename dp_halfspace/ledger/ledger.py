@@ -367,8 +367,9 @@ class PrivacyLedger:
         """
         if not (hasattr(release, "_plans") or callable(release)):
             raise ValueError(
-                "release must be an estimator of this package, or a function of epsilon; of a "
-                f"pipeline, the last step and the rows that reach it: got {type(release).__name__}"
+                "release must be an estimator of this package, or a function of epsilon, got "
+                f"{type(release).__name__}: of a pipeline, give the last step, and the rows as "
+                "they reach it"
             )
         plan: Plan = release._plans(*data, **options) if hasattr(release, "_plans") else release
         return largest_epsilon(partial(self._accepts, self._current(), plan), self.epsilon)
