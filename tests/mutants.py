@@ -3535,18 +3535,18 @@ MUTANTS = [
         ),
         (
             "PrivateClassifier.fit",
-            "partial(self._record_with, data), self.ledger",
-            "partial(self._record_with, data), None",
+            "data, self.ledger",
+            "data, None",
             "test_ledger_is_charged_before_noise",
         ),
     ),
     *of(
-        "estimators/base.py",
+        "_budget.py",
         "tests/ledger/test_advice.py",
         (
-            "PrivateClassifier._record_with",
-            "other._fit_plan(data)",
-            "self._fit_plan(data)",
+            "SharedLedger._record_with",
+            "other._planned(data)",
+            "self._planned(data)",
             "test_what_a_refusal_names_is_accepted",
         ),
     ),
@@ -4739,8 +4739,8 @@ MUTANTS = [
         ),
         (
             "PrefitClassifier.fit",
-            "partial(self._record_with, data), self.ledger",
-            "partial(self._record_with, data), None",
+            "data, self.ledger",
+            "data, None",
             "test_a_fit_pays_before_anything_is_drawn",
         ),
     ),
@@ -4953,8 +4953,8 @@ MUTANTS = [
         "tests/model_selection/test_search.py",
         (
             "PrivateSearchCV.fit",
-            "data), ledger, X",
-            "data), None, X",
+            "data, ledger, X",
+            "data, None, X",
             "test_a_full_ledger_stops_the_search_before_any_noise",
         ),
         (
@@ -5505,8 +5505,8 @@ MUTANTS = [
         ),
         (
             "PrivateScaler.fit",
-            "data), self.ledger",
-            "data), None",
+            "data, self.ledger",
+            "data, None",
             "test_units_are_released_and_booked",
         ),
     ),

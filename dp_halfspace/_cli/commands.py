@@ -136,8 +136,8 @@ def _preview(
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", PrivacyWarning)
         data = model._training_data(table.rows, table.y, table.groups)
-        plan = model._fit_plan(data)
-        record, outlook = model._record(plan, data), model._outlook(data)
+        plan, record = model._planned(data)
+        outlook = model._outlook(data)
     lines = [("column", "type", "source")]
     for column in data.encoding.columns:
         kind = column.describe().removesuffix(f", {column.source}")

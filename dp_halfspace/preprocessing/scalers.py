@@ -5,7 +5,6 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import partial
 from numbers import Real
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -368,7 +367,7 @@ class PrivateScaler(SharedLedger, ColumnScaler):
         probe = stand_in(self)
         data = self._training_data(X, y, groups, probe)
         plan, record = self._planned(data)
-        permit = self._permit_for(record, partial(self._record_with, data), self.ledger, X)
+        permit = self._permit_for(record, data, self.ledger, X)
 
         scales = plan.run(Door(data, permit))
 
