@@ -64,6 +64,10 @@ from dp_halfspace.rows.chunked_rows import rows_over
 from dp_halfspace.rows.mapped_rows import FormedRows, MappedRows, formed_block_rows
 from dp_halfspace.rows.rows import Rows, clipped_rows, normalised_rows
 
+NO_MOMENT = (
+    "preconditioner=True needs at most 512 columns and enough budget and rows: use "
+    "preconditioner='auto' or False"
+)
 # Dimension to which more than 512 columns are projected by random signs for pure DP.
 COMPONENTS = 150
 

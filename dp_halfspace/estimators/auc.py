@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from dp_halfspace._params import NUMBER_RANGE, public_number
+from dp_halfspace._params import AUTO, NUMBER_RANGE, PUBLIC_NUMBER
 from dp_halfspace._sklearn_compat import Interval, StrOptions
 from dp_halfspace.engine.moment import WIDEST
 from dp_halfspace.engine.plan import FitPlan, PublicFacts
@@ -146,11 +146,12 @@ class PrivateAUCClassifier(PrivateLinearClassifier):
     threshold: float | str = "private"
     threshold_share: float = 0.02
 
+    _is_binary = True
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **PrivateLinearClassifier._parameter_constraints,
         "mechanism": [StrOptions({"auto", *MECHANISMS})],
         "loss": [StrOptions({*PAIRWISE_LOSSES})],
-        "alpha": [*public_number(), StrOptions({"auto"})],
+        "alpha": [PUBLIC_NUMBER, AUTO],
         "class_counts": [StrOptions({"private"}), "array-like"],
         "threshold": [
             StrOptions({"private"}),
@@ -210,7 +211,3 @@ class PrivateAUCClassifier(PrivateLinearClassifier):
             share = float(1.0 / (1.0 + counts[1] / counts[0]))
         least = 1.0 / (n_samples + 1)
         return min(max(share, least), 1.0 - least)
-
-    @property
-    def _is_binary(self) -> bool:
-        return True

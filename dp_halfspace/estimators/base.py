@@ -27,10 +27,10 @@ from dp_halfspace._budget import (
 )
 from dp_halfspace._memory import NUMBER_BYTES, by_blocks, refuse_beyond_memory
 from dp_halfspace._params import (
+    PUBLIC_NUMBER,
     fit_context,
     label_weights,
     plain,
-    public_number,
     resolved_delta,
 )
 from dp_halfspace._sklearn_compat import (
@@ -250,8 +250,6 @@ class PrivateClassifier(ClassifierMixin, SharedLedger, ABC):
             data = check_chunks(self, X, y, **how)
         else:
             data = check_training_data(self, X, y, hides_rows=groups is not None, **how)
-        if groups is None:
-            return data
         X, people, codes = sort_by_person(groups, data.X, data.class_indices)
         return replace(data, X=X, class_indices=codes, people=people)
 
@@ -490,9 +488,9 @@ class PrivateLinearClassifier(PrivateClassifier):
     _estimates_scales: ClassVar[bool] = True
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **PrivateClassifier._parameter_constraints,
-        "data_norm": [*public_number(), None],
+        "data_norm": [PUBLIC_NUMBER, None],
         "fit_intercept": ["boolean"],
-        "intercept_scaling": public_number(),
+        "intercept_scaling": [PUBLIC_NUMBER],
     }
 
     def _validate(self, X: Any, y: ArrayLike, groups: Any) -> TrainingData:
@@ -615,9 +613,7 @@ class PrivateLinearClassifier(PrivateClassifier):
         for name, value in fitted.attributes.items():
             setattr(self, name, value)
         if self.scaler_ is not None:
-            self.scaler_.n_features_in_ = self.n_features_in_
-            if data.feature_names is not None:
-                self.scaler_.feature_names_in_ = data.feature_names
+            self.scaler_.take_columns(self)
 
     @property
     def _is_binary(self) -> bool:

@@ -18,13 +18,13 @@ from scipy import sparse
 from scipy.linalg import eigh
 
 from dp_halfspace._memory import NUMBER_BYTES, by_blocks
-from dp_halfspace._params import NUMBER_RANGE, public_number
+from dp_halfspace._params import AUTO, NUMBER_RANGE, PUBLIC_NUMBER
 from dp_halfspace._rounding import EPS, TINY
 from dp_halfspace._sklearn_compat import Interval, StrOptions
 from dp_halfspace.data.validation import TrainingData
 from dp_halfspace.engine.plan import Fitted, PublicFacts, WrappedPlan
 from dp_halfspace.estimators.base import PrivateClassifier, PrivateLinearClassifier
-from dp_halfspace.papers import SMALLEST_MARGIN
+from dp_halfspace.papers import KNOWN_MARGIN
 from dp_halfspace.papers.labels import (
     LabelSearch,
     LabelStatistic,
@@ -401,14 +401,14 @@ class LabelPrivateClassifier(PrivateLinearClassifier):
         **PrivateLinearClassifier._parameter_constraints,
         "mechanism": [StrOptions({"statistic", "randomized_response", "net"})],
         "kernel": [StrOptions({"rbf", "linear"})],
-        "length_scale": [StrOptions({"median"}), *public_number()],
+        "length_scale": [StrOptions({"median"}), PUBLIC_NUMBER],
         "n_fourier": [Interval(Integral, 2, 10_000, closed="both")],
-        "n_components": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"}), None],
+        "n_components": [Interval(Integral, 1, None, closed="left"), AUTO, None],
         "whitening": [Interval(Real, 0, 1, closed="both")],
-        "alpha": [Interval(Real, 1e-9, NUMBER_RANGE[1], closed="both"), StrOptions({"auto"})],
+        "alpha": [Interval(Real, 1e-9, NUMBER_RANGE[1], closed="both"), AUTO],
         "n_candidates": [Interval(Integral, 1, MOST_CANDIDATES, closed="both")],
-        "n_stages": [Interval(Integral, 1, 64, closed="both"), StrOptions({"auto"})],
-        "margin": [Interval(Real, SMALLEST_MARGIN, 1, closed="both"), None],
+        "n_stages": [Interval(Integral, 1, 64, closed="both"), AUTO],
+        "margin": [KNOWN_MARGIN, None],
         "data_norm": [*PrivateLinearClassifier._parameter_constraints["data_norm"], None],
     }
 

@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from dp_halfspace._params import AUTO
 from dp_halfspace._sklearn_compat import Interval, Options, StrOptions
 from dp_halfspace.data.record_weights import WeighedRows, weighed
 from dp_halfspace.data.validation import TrainingData
@@ -212,16 +213,14 @@ class PureNetworkClassifier(PrivateLinearClassifier):
     n_components: int | str = "auto"
     delta: float = 0.0
 
+    _is_binary = True
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **PrivateLinearClassifier._parameter_constraints,
         "n_hidden": [Interval(Integral, 1, _MOST_PARAMETERS, closed="both"), "array-like"],
-        "n_candidates": [
-            Interval(Integral, 1, MOST_CANDIDATES, closed="both"),
-            StrOptions({"auto"}),
-        ],
-        "n_stages": [Interval(Integral, 1, 64, closed="both"), StrOptions({"auto"})],
+        "n_candidates": [Interval(Integral, 1, MOST_CANDIDATES, closed="both"), AUTO],
+        "n_stages": [Interval(Integral, 1, 64, closed="both"), AUTO],
         "projection": [StrOptions({"auto", *PROJECTIONS}), None],
-        "n_components": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"})],
+        "n_components": [Interval(Integral, 1, None, closed="left"), AUTO],
         "delta": [Options(Real, {0})],
     }
 
@@ -260,10 +259,6 @@ class PureNetworkClassifier(PrivateLinearClassifier):
 
     def _n_columns(self, data: TrainingData | None) -> None:
         """Return None: no rule of an outlook was measured for this class."""
-
-    @property
-    def _is_binary(self) -> bool:
-        return True
 
     def _shape(
         self, facts: PublicFacts, linear_map: LinearMap | None, budget: Budget

@@ -46,6 +46,7 @@ from dp_halfspace.estimators._table_plans import (
     owners_of,
     stated_scales,
 )
+from dp_halfspace.estimators._wrapped_plans import PURE_BALANCE
 from dp_halfspace.estimators.adaptive_margin import AdaptiveMarginClassifier
 from dp_halfspace.estimators.base import PrivateClassifier
 from dp_halfspace.estimators.kernel import COLUMN_TERMS, PrivateKernelClassifier
@@ -389,9 +390,7 @@ class PrivateTableClassifier(PrivateClassifier):
     ) -> PureFit:
         """Plan scales and a perturbed objective for pure DP."""
         if facts.balances_classes:
-            raise ValueError(
-                "class_weight='balanced' needs delta > 0: for pure epsilon give PUBLIC weights"
-            )
+            raise ValueError(PURE_BALANCE)
         scales, n_estimated = None, len(features.estimated)
         if n_estimated:
             paid = affordable_scales(facts.n_privacy_units, n_estimated, budget)
