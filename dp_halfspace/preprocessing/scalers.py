@@ -72,6 +72,13 @@ class DenseTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     def in_column_scales(self, X: NDArray[Any]) -> NDArray[np.float64]:
         """Transform columns that are already checked."""
 
+    def take_columns(self, other: Any) -> None:
+        """Take over what another estimator knows of the columns."""
+        self.__dict__.pop("feature_names_in_", None)
+        for name in ("n_features_in_", "feature_names_in_"):
+            if hasattr(other, name):
+                setattr(self, name, getattr(other, name))
+
     @by_chunks
     def transform(self, X: Any) -> NDArray[np.float64]:
         """Centre, scale and clip the columns.
@@ -119,15 +126,8 @@ class ColumnScaler(DenseTransformer):
         n_columns = check_dense(other, X, reset=True).shape[1]
         if n_columns != len(other._scales()[0].center):
             raise ValueError(f"X has {n_columns} columns, but center has another number of entries")
-        self._take_columns(other)
+        self.take_columns(other)
         return self
-
-    def _take_columns(self, other: Any) -> None:
-        """Take over what another estimator knows of the columns."""
-        self.__dict__.pop("feature_names_in_", None)
-        for name in ("n_features_in_", "feature_names_in_"):
-            if hasattr(other, name):
-                setattr(self, name, getattr(other, name))
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: storable(value) for name, value in super().__getstate__().items()}
@@ -371,7 +371,7 @@ class PrivateScaler(SharedLedger, ColumnScaler):
 
         scales = plan.run(Door(data, permit))
 
-        self._take_columns(probe)
+        self.take_columns(probe)
         self.center_, self.scale_, self.privacy_ = scales.center, scales.scale, record
         return self
 
