@@ -23,7 +23,7 @@ from dp_halfspace._sklearn_compat import HasMethods, Interval, Options, StrOptio
 from dp_halfspace.exceptions import warn_caller
 from dp_halfspace.privacy.mechanisms import Permit, authorise
 from dp_halfspace.privacy.randomness import noise_kind, noise_source
-from dp_halfspace.privacy.record import PrivacyRecord
+from dp_halfspace.privacy.record import PrivacyRecord, unit_of
 
 # From this epsilon on a fit warns that the guarantee is weak.
 _WEAK_EPSILON = 10.0
@@ -129,7 +129,7 @@ class SharedLedger(BaseEstimator):
             delta=delta,
             adjacency=self._adjacency if people is None else "replace-one-person",
             events=plan.events,
-            noise="none" if math.isinf(self.epsilon) else noise_kind(self.random_state),
+            noise=noise_kind(self.random_state, self.epsilon),
             public={**public, **plan.public},
         )
 
@@ -168,7 +168,7 @@ def warn_of_scales(n_samples: int, n_columns: int, epsilon: float) -> None:
 def warn_of_weak_budget(record: PrivacyRecord) -> None:
     """Warn, by public facts only, if a budget gives a weak guarantee."""
     epsilon, delta, n = record.epsilon, record.delta, dict(record.public)["n_samples"]
-    unit = "person" if record.adjacency == "replace-one-person" else "record"
+    unit = unit_of(record)
     if _WEAK_EPSILON <= epsilon < math.inf:
         warn_caller(
             f"epsilon={epsilon:g} is a weak guarantee: one {unit} may change the odds of every "

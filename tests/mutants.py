@@ -4959,7 +4959,7 @@ MUTANTS = [
         ),
         (
             "PrivateSearchCV._planned",
-            "noise_kind(self.random_state)",
+            "noise_kind(self.random_state, epsilon)",
             '"os"',
             "test_the_record_says_where_the_noise_comes_from",
         ),

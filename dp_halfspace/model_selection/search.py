@@ -338,7 +338,7 @@ class PrivateSearchCV(WrappingClassifier):
             delta=delta,
             adjacency=first.adjacency,
             events=plan.events,
-            noise="none" if math.isinf(epsilon) else noise_kind(self.random_state),
+            noise=noise_kind(self.random_state, epsilon),
             public={
                 **{k: v for k, v in facts.items() if k in _KEPT_FACTS},
                 "estimator": type(self.estimator).__name__,
