@@ -347,7 +347,7 @@ MUTANTS = [
     *of(
         "_cli/commands.py",
         "tests/cli/test_stored.py",
-        ("_load", "note(err, ", "str(", "test_a_pickle_is_announced_before_it_runs"),
+        ("_load", "note(", "str(", "test_a_pickle_is_announced_before_it_runs"),
     ),
     *of(
         "_cli/files.py",
