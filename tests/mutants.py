@@ -1372,9 +1372,9 @@ MUTANTS = [
         "estimators/_ranking.py",
         "tests/test_persons.py",
         (
-            "weight_of",
-            "(chosen) if people is None else people.weights[chosen].sum()",
-            "(chosen)",
+            "threshold_losses",
+            "(positive) if each is None else each[positive].sum()",
+            "(positive)",
             "test_every_query_moves_by_its_sensitivity_at_most_whatever_rows_people_have",
         ),
         (

@@ -250,7 +250,7 @@ class AdaptiveMarginClassifier(DefaultStepsClassifier):
         ):
             from dp_halfspace.estimators._small_tables import plan_small_fit  # noqa: PLC0415
 
-            plan = plan_small_fit(facts, budget, self.random_state, {"margin_": 0.0})
+            plan = plan_small_fit(facts, budget, self.random_state)
         if plan is not None:
             return plan
         if facts.prior is not None:

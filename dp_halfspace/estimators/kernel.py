@@ -390,9 +390,9 @@ class PrivateKernelClassifier(DefaultStepsClassifier):
             return None
         # The features are the columns themselves.
         columns = AdditiveMap(facts.n_features, 1, clip=np.inf)
-        own = {"margin_": 0.0, "feature_map_": columns, "n_components_": facts.n_features}
-        plan = plan_small_fit(facts, budget, self.random_state, own)
-        return None if plan is None else replace(plan, norm_of_rows=1.0)
+        own = {"feature_map_": columns, "n_components_": facts.n_features}
+        plan = plan_small_fit(facts, budget, self.random_state)
+        return None if plan is None else replace(plan, norm_of_rows=1.0, attributes=own)
 
     def _takes_default_steps(self, *, is_pure: bool) -> bool:
         return self.margin == "auto" and self.solver == "noisy_gd" and not is_pure

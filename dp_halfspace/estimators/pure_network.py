@@ -249,13 +249,9 @@ class PureNetworkClassifier(PrivateLinearClassifier):
 
     def _margins(self, X: Any) -> NDArray[np.float64]:
         hidden = _points(X, self.data_norm_, self.projection_)
-        for coef, intercept in self._hidden_layers():
+        for coef, intercept in zip(self.hidden_coef_, self.hidden_intercept_, strict=True):
             hidden = np.tanh(hidden @ coef.T + intercept)
         return np.asarray(hidden @ self.coef_.T)
-
-    def _hidden_layers(self) -> list[tuple[NDArray[np.float64], NDArray[np.float64]]]:
-        """Return coefficients and intercepts of the hidden layers, the first one first."""
-        return list(zip(self.hidden_coef_, self.hidden_intercept_, strict=True))
 
     def _n_columns(self, data: TrainingData | None) -> None:
         """Return None: no rule of an outlook was measured for this class."""

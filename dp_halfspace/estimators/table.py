@@ -293,7 +293,6 @@ class PrivateTableClassifier(PrivateClassifier):
             replace(facts, data_norm=1.0),
             budget,
             self.random_state,
-            {"margin_": 0.0},
             # Errors are not counted for a population with other weights.
             counts=self.probability and self.class_weight is None,
             widths=data.encoding.widths,
