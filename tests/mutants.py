@@ -2418,24 +2418,6 @@ MUTANTS = [
         "data/frame.py",
         "tests/data/test_odd_cells.py",
         (
-            "column_of",
-            "len(values) != n_rows",
-            "len(values) < n_rows",
-            "test_owners_of_more_or_fewer_rows_are_refused_without_a_number",
-        ),
-        (
-            "column_of",
-            "len(values) != n_rows",
-            "len(values) > n_rows",
-            "tests/metrics/test_groups.py::test_groups_are_as_many_as_rows",
-        ),
-        (
-            "column_of",
-            "len(values) != n_rows",
-            "False",
-            "tests/estimators/test_sample_weight.py::test_weights_that_are_none_are_refused_without_a_value",
-        ),
-        (
             "_from_lists",
             "call_silently(\n        lambda: list(map(_cells_of_row, rows))",
             "(lambda call, said: call())(\n        lambda: list(map(_cells_of_row, rows))",
@@ -2774,6 +2756,24 @@ MUTANTS = [
     *of(
         "data/validation.py",
         "tests/data/test_odd_cells.py",
+        (
+            "check_length",
+            "len(values) != n_rows",
+            "len(values) < n_rows",
+            "test_owners_of_more_or_fewer_rows_are_refused_without_a_number",
+        ),
+        (
+            "check_length",
+            "len(values) != n_rows",
+            "len(values) > n_rows",
+            "tests/metrics/test_groups.py::test_groups_are_as_many_as_rows",
+        ),
+        (
+            "check_length",
+            "len(values) != n_rows",
+            "False",
+            "tests/estimators/test_sample_weight.py::test_weights_that_are_none_are_refused_without_a_value",
+        ),
         (
             "class_indices",
             "(table < 0).any()",

@@ -18,10 +18,10 @@ from dp_halfspace.data.validation import (
     UNREADABLE,
     arrow,
     call_silently,
+    check_length,
     check_two_dimensional,
     computed,
     is_arrow_table,
-    is_foreign_array,
     refuse_foreign_arrays,
     repeated_name,
     with_readable_texts,
@@ -170,15 +170,9 @@ def _as_known_table(X: Any) -> Any:
     """
     if hasattr(X, "iloc") or hasattr(X, "column_names"):
         return X
-    convert: Callable[[], Any]
-    if hasattr(X, "__arrow_c_stream__"):
-        convert = partial(arrow().table, X)
-    elif hasattr(X, "to_pandas"):
-        convert = X.to_pandas
-    elif is_foreign_array(X):
-        convert = partial(np.asarray, X)
-    else:
-        return X
+    if not (hasattr(X, "__arrow_c_stream__") or hasattr(X, "to_pandas")):
+        return computed("X", X)
+    convert = partial(arrow().table, X) if hasattr(X, "__arrow_c_stream__") else X.to_pandas
     return call_silently(convert, UNREADABLE.format("X"))
 
 
@@ -270,14 +264,7 @@ def column_of(
     has_rows = hasattr(values, "__len__") and not isinstance(values, str | bytes)
     if not has_rows or getattr(values, "ndim", 1) != 1:
         raise ValueError(f"{name} must be one-dimensional: {what}")
-    if len(values) != n_rows:
-        found = f", got {len(values)} and {n_rows}"
-        if hides_rows:
-            found = (
-                ". The numbers are not shown, because the number of rows of a person is private: "
-                f"compare len({name}) with len(X)"
-            )
-        raise ValueError(f"{name} and X must have the same number of rows{found}")
+    check_length(name, values, n_rows, hides_rows=hides_rows)
     if not (hasattr(values, "iloc") or hasattr(values, "type")):
         if str(getattr(values, "dtype", None)) in _BEYOND_ARROW:
             values = values.to_list()

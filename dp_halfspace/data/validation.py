@@ -101,7 +101,7 @@ def check_training_data(
     probe = stand_in(estimator)
     X = check_features(probe, X, reset=True, allow_missing=allow_missing, hides_rows=hides_rows)
     indices, label_set = class_indices(y, classes)
-    check_lengths(X, indices, hides_rows=hides_rows)
+    check_length("y", indices, n_rows(X), hides_rows=hides_rows)
     if classes is None:
         # The check whether labels look like classes is needed only without a public label set. It
         # warns if half of the labels differ, which would reveal a private number of rows.
@@ -115,11 +115,16 @@ def n_rows(X: Any) -> int:
     return int(X.shape[0]) if hasattr(X, "shape") else len(X)
 
 
-def check_lengths(X: Any, y: NDArray[Any], *, hides_rows: bool) -> None:
-    """Refuse tables of different length; the error states no number of rows if it is hidden."""
-    if n_rows(X) != len(y):
-        found = "" if hides_rows else f", got {n_rows(X)} and {len(y)}"
-        raise ValueError(f"X and y must have the same number of rows{found}")
+def check_length(name: str, values: Any, n_rows: int, *, hides_rows: bool) -> None:
+    """Refuse a column of another length than X; the error states no number if it is hidden."""
+    if len(values) != n_rows:
+        found = f", got {n_rows} and {len(values)}"
+        if hides_rows:
+            found = (
+                ". The numbers are not shown, because the number of rows of a person is private: "
+                f"compare len({name}) with len(X)"
+            )
+        raise ValueError(f"X and {name} must have the same number of rows{found}")
 
 
 def _check_labels(y: ArrayLike) -> NDArray[Any]:
