@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
-from scipy.special import log_expit, log_softmax
 from sklearn.base import ClassifierMixin
 from sklearn.utils import Tags
 from sklearn.utils.metaestimators import available_if
@@ -457,9 +456,7 @@ class PrivateClassifier(ClassifierMixin, SharedLedger, ABC):
 
     def _log_probabilities(self, scores: NDArray[np.float64]) -> NDArray[np.float64]:
         """Convert log odds of the second class, or scores of all classes, to logarithms."""
-        if scores.ndim == 1:
-            return np.column_stack([log_expit(-scores), log_expit(scores)])
-        return np.asarray(log_softmax(scores, axis=1))
+        return probabilities.of_log_odds(scores)
 
     def _labels(self, scores: NDArray[np.float64]) -> NDArray[Any]:
         """Return the label with the largest score."""
@@ -660,7 +657,7 @@ class DefaultStepsClassifier(PrivateLinearClassifier):
 
     def _log_probabilities(self, scores: NDArray[np.float64]) -> NDArray[np.float64]:
         if hasattr(self, "certainty_"):
-            return probabilities.log_probabilities_of_selection(scores, self.certainty_)
+            return super()._log_probabilities(self.certainty_ * probabilities.surety(scores))
         return probabilities.log_probabilities_of(scores)
 
 
