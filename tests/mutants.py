@@ -3865,8 +3865,8 @@ MUTANTS = [
         ),
         (
             "_points",
-            "points /= np.maximum(lengths, 1.0)[:, None]",
-            "pass",
+            "within_unit_ball(Rows(",
+            "(Rows(",
             "test_a_record_moves_no_error_count_of_a_network_by_more_than_its_sensitivity",
         ),
     ),

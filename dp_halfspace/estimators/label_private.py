@@ -38,7 +38,7 @@ from dp_halfspace.privacy.door import Door
 from dp_halfspace.privacy.randomness import public_generator
 from dp_halfspace.projection.features import draw_fourier
 from dp_halfspace.projection.linear import RademacherMap, draw_rademacher
-from dp_halfspace.rows.blocks import LONGEST, FloatArray, clip_scales, sums_of_squares
+from dp_halfspace.rows.blocks import LONGEST, FloatArray, clip_scales, scale_csr, sums_of_squares
 from dp_halfspace.rows.rows import Rows, inverse_lengths
 
 # Number of records from which bandwidth and moments are computed.
@@ -104,7 +104,8 @@ def fit_label_features(
         # Rows are drawn at random, because evenly spaced rows of a series may all be at the same
         # phase.
         sample = X[np.sort(rng.choice(X.shape[0], _FITTED_ROWS, replace=False))]
-    scale = _largest_entry(_clip_rows(sample, data_norm))
+    largest = float(abs(_clip_rows(sample, data_norm)).max())
+    scale = max(largest, TINY) if largest > 0 else 1.0
     d = X.shape[1]
     matrix: FloatArray | RademacherMap | None = None
     if kernel == "rbf":
@@ -127,10 +128,7 @@ def _clip_rows(X: Any, data_norm: float | None) -> Any:
     if data_norm is None:
         return X.astype(np.float64)
     factor = clip_scales(X, data_norm)
-    if sparse.issparse(X):
-        data = X.data.astype(np.float64) * np.repeat(factor, np.diff(X.indptr))
-        return sparse.csr_array((data, X.indices, X.indptr), shape=X.shape)
-    return X.astype(np.float64) * factor[:, None]
+    return scale_csr(X, factor) if sparse.issparse(X) else X.astype(np.float64) * factor[:, None]
 
 
 def _scale_rows(X: Any, data_norm: float | None, scale: float) -> Any:
@@ -140,13 +138,6 @@ def _scale_rows(X: Any, data_norm: float | None, scale: float) -> Any:
     values /= scale
     np.clip(values, -LONGEST, LONGEST, out=values)
     return rows
-
-
-def _largest_entry(X: Any) -> float:
-    """Return the largest absolute entry, or 1 for rows of zeros."""
-    values = X.data if sparse.issparse(X) else X
-    largest = float(np.abs(values).max(initial=0.0))
-    return max(largest, TINY) if largest > 0 else 1.0
 
 
 def _features(X: Any, matrix: FloatArray | RademacherMap | None) -> FloatArray:

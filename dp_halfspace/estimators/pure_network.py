@@ -39,7 +39,7 @@ from dp_halfspace.papers.staged_search import (
 from dp_halfspace.privacy.budget import Budget
 from dp_halfspace.privacy.door import Door
 from dp_halfspace.privacy.randomness import public_generator
-from dp_halfspace.projection.linear import PROJECTIONS, LinearMap, draw_projection
+from dp_halfspace.projection.linear import PROJECTIONS, LinearMap, draw_projection, within_unit_ball
 from dp_halfspace.rows.blocks import clip_scales
 from dp_halfspace.rows.rows import Rows
 
@@ -319,7 +319,4 @@ def _points(X: Any, data_norm: float, linear_map: LinearMap | None) -> NDArray[n
     """Return the inputs of the hidden layer: rows of norm at most one, each independently."""
     scale = clip_scales(X, data_norm) / data_norm
     features = X if linear_map is None else linear_map.apply(X)
-    points = Rows(features, scale).dense(np.arange(X.shape[0]))
-    lengths = np.sqrt(np.einsum("ij,ij->i", points, points))
-    points /= np.maximum(lengths, 1.0)[:, None]
-    return points
+    return within_unit_ball(Rows(features, scale).dense(np.arange(X.shape[0])))
