@@ -298,7 +298,4 @@ def _read_arrow(column: Any) -> Stored:
 
 def as_cells(values: Sequence[Any]) -> NDArray[Any]:
     """Return an array of the objects; numpy itself would read lists among them as rows."""
-    array = np.empty(len(values), dtype=object)
-    for i, value in enumerate(values):
-        array[i] = value
-    return array
+    return np.fromiter(values, dtype=object, count=len(values))
