@@ -21,6 +21,7 @@ from dp_halfspace._memory import OutOfMemory, shortages_dropped
 from dp_halfspace._sklearn_compat import Interval, StrOptions, validate_parameter_constraints
 
 Fit = TypeVar("Fit", bound=Callable[..., Any])
+Number = TypeVar("Number", int, float)
 
 # Public numbers are squared, multiplied and divided before they are combined with private ones. In
 # this range, no such step over- or underflows on one data set and not on its neighbour.
@@ -109,6 +110,11 @@ def is_public_number(value: Any) -> bool:
 
 def _is_number(value: Any) -> bool:
     return isinstance(value, Real) and not isinstance(value, bool)
+
+
+def stated(value: Any, kind: type[Number]) -> Number | None:
+    """Return a number that a user states, or None for a word in its place, such as "auto"."""
+    return None if isinstance(value, str) else kind(value)
 
 
 def resolved_delta(delta: float | str, n_samples: int) -> float:

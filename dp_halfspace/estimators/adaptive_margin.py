@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from dp_halfspace._params import AUTO
+from dp_halfspace._params import AUTO, stated
 from dp_halfspace._sklearn_compat import HasMethods, Interval, StrOptions
 from dp_halfspace.data.validation import TrainingData
 from dp_halfspace.engine.linear import LinearFit, plan_linear
@@ -311,7 +311,7 @@ class AdaptiveMarginClassifier(DefaultStepsClassifier):
             facts,
             self._constant_column(),
             projection=self.projection,
-            n_components=None if isinstance(self.n_components, str) else int(self.n_components),
+            n_components=stated(self.n_components, int),
             tail_fraction=self._n_averaged / N_STEPS if self.iterate != "last" else 0.0,
             seed=self.random_state,
         )

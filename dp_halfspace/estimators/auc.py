@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from dp_halfspace._params import AUTO, NUMBER_RANGE, PUBLIC_NUMBER
+from dp_halfspace._params import AUTO, NUMBER_RANGE, PUBLIC_NUMBER, stated
 from dp_halfspace._sklearn_compat import Interval, StrOptions
 from dp_halfspace.engine.moment import WIDEST
 from dp_halfspace.engine.plan import FitPlan, PublicFacts
@@ -182,7 +182,7 @@ class PrivateAUCClassifier(PrivateLinearClassifier):
             facts=replace(facts, class_weights=(1.0, 1.0)),
             loss=self.loss,
             constant=float(self.intercept_scaling),
-            alpha=None if isinstance(self.alpha, str) else float(self.alpha),
+            alpha=stated(self.alpha, float),
             positive_share=self._positive_share(facts.n_privacy_units),
             threshold_share=self.threshold_share if is_private and self.fit_intercept else 0.0,
             threshold=threshold,

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from dp_halfspace._memory import AT_ONCE, KEPT_BYTES, NUMBER_BYTES, refuse_beyond_memory
-from dp_halfspace._params import AUTO, PUBLIC_NUMBER
+from dp_halfspace._params import AUTO, PUBLIC_NUMBER, stated
 from dp_halfspace._sklearn_compat import Interval, StrOptions
 from dp_halfspace.engine.features import Features, joint_features
 from dp_halfspace.engine.linear import LinearFit, plan_features, plan_linear
@@ -351,7 +351,7 @@ class PrivateKernelClassifier(DefaultStepsClassifier):
 
     def _drawn_map(self, facts: PublicFacts, budget: Budget, seed: int) -> FeatureMap:
         """Draw the public features."""
-        size = None if isinstance(self.n_components, str) else int(self.n_components)
+        size = stated(self.n_components, int)
         d = facts.n_features
         scale = relative_scale(self.length_scale, facts.data_norm)
         drawn: FeatureMap
@@ -368,7 +368,7 @@ class PrivateKernelClassifier(DefaultStepsClassifier):
             _refuse_features(size, facts)
             drawn = self._drawn_kernel(facts, scale, size, np.random.default_rng(seed))
         return project_features(
-            drawn, self.projection, self._margin(), facts.n_privacy_units, seed + 1
+            drawn, self.projection, stated(self.margin, float), facts.n_privacy_units, seed + 1
         )
 
     def _drawn_kernel(
@@ -397,16 +397,12 @@ class PrivateKernelClassifier(DefaultStepsClassifier):
     def _takes_default_steps(self, *, is_pure: bool) -> bool:
         return self.margin == "auto" and self.solver == "noisy_gd" and not is_pure
 
-    def _margin(self) -> float | None:
-        """Return the known margin, if there is one."""
-        return None if isinstance(self.margin, str) else float(self.margin)
-
     def _plan_training(
         self, problem: Problem, feature_map: FeatureMap, budget: Budget
     ) -> LinearTraining | MarginChoice:
         """Fix the public numbers of a fit on features."""
         if self.margin != "select":
-            asked = (self.solver, self._margin(), budget)
+            asked = (self.solver, stated(self.margin, float), budget)
             return plan_kernel_training(problem, *asked, feature_map=feature_map)
         if problem.facts.balances_classes:
             raise ValueError("class_weight='balanced' needs margin='auto' or a known margin")

@@ -18,7 +18,7 @@ from scipy import sparse
 from scipy.linalg import eigh
 
 from dp_halfspace._memory import NUMBER_BYTES, by_blocks
-from dp_halfspace._params import AUTO, NUMBER_RANGE, PUBLIC_NUMBER
+from dp_halfspace._params import AUTO, NUMBER_RANGE, PUBLIC_NUMBER, stated
 from dp_halfspace._rounding import EPS, TINY
 from dp_halfspace._sklearn_compat import Interval, StrOptions
 from dp_halfspace.data.validation import TrainingData
@@ -422,7 +422,7 @@ class LabelPrivateClassifier(PrivateLinearClassifier):
             facts.features,
             rng,
             kernel=self.kernel,
-            length_scale=None if isinstance(self.length_scale, str) else float(self.length_scale),
+            length_scale=stated(self.length_scale, float),
             n_fourier=int(self.n_fourier) + int(self.n_fourier) % 2,
             n_components=None if size is None else int(size),
             whitening=float(self.whitening),
@@ -435,9 +435,9 @@ class LabelPrivateClassifier(PrivateLinearClassifier):
             rows,
             facts.n_classes,
             budget,
-            ridge=None if isinstance(self.alpha, str) else float(self.alpha),
+            ridge=stated(self.alpha, float),
             n_candidates=int(self.n_candidates),
-            n_stages=None if isinstance(self.n_stages, str) else int(self.n_stages),
+            n_stages=stated(self.n_stages, int),
             seed=seed,
             margin=self._net_margin(facts.n_classes),
         )

@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
-from dp_halfspace._params import AUTO, PUBLIC_NUMBER
+from dp_halfspace._params import AUTO, PUBLIC_NUMBER, stated
 from dp_halfspace._sklearn_compat import StrOptions
 from dp_halfspace.engine.moment import WIDEST
 from dp_halfspace.engine.plan import FitPlan, PublicFacts, refuse_projected_rows
@@ -200,7 +200,7 @@ class ObjectivePerturbationClassifier(PrivateLinearClassifier):
         """Plan a fit of rows in the scales that were chosen for them."""
         facts.refuse_scores_of_all()
         loss = get_loss(self.loss)
-        ridge = None if isinstance(self.alpha, str) else float(self.alpha)
+        ridge = stated(self.alpha, float)
         parameters = {"loss": self.loss, "rows": self.rows}
         constant, optimizer = self._constant_column(), minimiser_of(self.optimizer)
         if self.rows == "clipped":

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import log_expit
 
-from dp_halfspace._params import AUTO, PUBLIC_NUMBER
+from dp_halfspace._params import AUTO, PUBLIC_NUMBER, stated
 from dp_halfspace._sklearn_compat import Interval, Options, StrOptions
 from dp_halfspace.engine.plan import FitPlan, PublicFacts
 from dp_halfspace.estimators._centred import (
@@ -283,7 +283,7 @@ class OutputPerturbationClassifier(PrivateLinearClassifier):
             RowsRead(facts, self._constant_column() or 0.0),
             get_loss(self.loss),
             budget,
-            ridge=None if isinstance(self.alpha, str) else float(self.alpha),
+            ridge=stated(self.alpha, float),
             optimizer=minimiser_of(self.optimizer),
             projects=self.project is True,
         )
@@ -305,11 +305,10 @@ class OutputPerturbationClassifier(PrivateLinearClassifier):
         loss = get_loss(self.loss)
         attack = self._adversary(facts, loss)
         risk = clipped_risk(facts, loss, constant, tilt=float(self.tilt), adversary=attack)
-        if isinstance(self.alpha, str):
-            epsilon, delta = budget.epsilon, budget.delta
-            ridge = output_ridge(risk, epsilon, delta, norm_guess=_NORM_GUESS / norm)
-        else:
-            ridge = float(self.alpha)
+        ridge = stated(self.alpha, float)
+        if ridge is None:
+            guess = _NORM_GUESS / norm
+            ridge = output_ridge(risk, budget.epsilon, budget.delta, norm_guess=guess)
         projects = risk.robust if isinstance(self.project, str) else self.project
         plan = plan_output(
             risk, ridge, budget.noise, optimizer=minimiser_of(self.optimizer), projects=projects

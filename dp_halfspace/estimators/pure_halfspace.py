@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
-from dp_halfspace._params import AUTO
+from dp_halfspace._params import AUTO, stated
 from dp_halfspace._sklearn_compat import Interval, Options, StrOptions
 from dp_halfspace.data.validation import TrainingData
 from dp_halfspace.engine.plan import FitPlan, Fitted, PublicFacts
@@ -182,7 +182,7 @@ class PureHalfspaceClassifier(PrivateLinearClassifier):
             facts,
             self._constant_column(),
             projection=self.projection,
-            n_components=None if isinstance(self.n_components, str) else self.n_components,
+            n_components=stated(self.n_components, int),
             tail_fraction=0.0,
             seed=self.random_state,
         )
@@ -190,8 +190,8 @@ class PureHalfspaceClassifier(PrivateLinearClassifier):
         plan = plan_direction_training(
             problem,
             budget,
-            n_directions=None if isinstance(self.n_directions, str) else int(self.n_directions),
-            n_stages=None if isinstance(self.n_stages, str) else int(self.n_stages),
+            n_directions=stated(self.n_directions, int),
+            n_stages=stated(self.n_stages, int),
             margin=margin,
         )
         parameters = {

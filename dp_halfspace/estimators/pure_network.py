@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dp_halfspace._params import AUTO
+from dp_halfspace._params import AUTO, stated
 from dp_halfspace._sklearn_compat import Interval, Options, StrOptions
 from dp_halfspace.data.record_weights import WeighedRows, weighed
 from dp_halfspace.data.validation import TrainingData
@@ -238,7 +238,7 @@ class PureNetworkClassifier(PrivateLinearClassifier):
         kind = self.projection
         if kind == "auto":
             kind = "rademacher" if facts.n_features > MOST_DIMENSIONS else None
-        size = MOST_DIMENSIONS if isinstance(self.n_components, str) else int(self.n_components)
+        size = stated(self.n_components, int) or MOST_DIMENSIONS
         rng = np.random.default_rng(seed)
         linear_map = None
         if kind is not None:
