@@ -249,6 +249,8 @@ class PrivateClassifier(ClassifierMixin, SharedLedger, ABC):
             data = check_chunks(self, X, y, **how)
         else:
             data = check_training_data(self, X, y, hides_rows=groups is not None, **how)
+        if groups is None:
+            return data
         X, people, codes = sort_by_person(groups, data.X, data.class_indices)
         return replace(data, X=X, class_indices=codes, people=people)
 
@@ -610,7 +612,9 @@ class PrivateLinearClassifier(PrivateClassifier):
         for name, value in fitted.attributes.items():
             setattr(self, name, value)
         if self.scaler_ is not None:
-            self.scaler_.take_columns(self)
+            self.scaler_.n_features_in_ = self.n_features_in_
+            if data.feature_names is not None:
+                self.scaler_.feature_names_in_ = data.feature_names
 
     @property
     def _is_binary(self) -> bool:
