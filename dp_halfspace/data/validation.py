@@ -157,6 +157,11 @@ def array_or_none(values: Any) -> NDArray[Any] | None:
     return result_or(None, lambda: np.asarray(values))
 
 
+def floats_or_nan(values: Any) -> NDArray[np.float64]:
+    """Return an array of floats, or NaN for what is none."""
+    return result_or(np.array(np.nan), lambda: np.asarray(values, dtype=np.float64))
+
+
 def is_missing(value: Any) -> bool:
     """Return whether an object means a missing value.
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from dp_halfspace._params import AUTO, NUMBER_RANGE, PUBLIC_NUMBER, stated
 from dp_halfspace._sklearn_compat import Interval, StrOptions
+from dp_halfspace.data.validation import floats_or_nan
 from dp_halfspace.engine.moment import WIDEST
 from dp_halfspace.engine.plan import FitPlan, PublicFacts
 from dp_halfspace.estimators._ranking import MECHANISMS, RankingFit, plan_ranking
@@ -200,10 +201,7 @@ class PrivateAUCClassifier(PrivateLinearClassifier):
         """Return the public share of the positive records, if there is one."""
         if isinstance(self.class_counts, str):
             return None
-        try:
-            counts = np.asarray(self.class_counts, dtype=np.float64)
-        except (TypeError, ValueError):
-            counts = np.empty(0)
+        counts = floats_or_nan(self.class_counts)
         if counts.shape != (2,) or not (np.isfinite(counts) & (counts > 0)).all():
             raise ValueError("class_counts must be 'private' or two positive public numbers")
         # A class of less than one record has no meaning, and would cause a division by zero.

@@ -17,11 +17,10 @@ from sklearn.utils.validation import check_is_fitted
 
 from dp_halfspace._budget import BUDGET, SharedLedger
 from dp_halfspace._params import fit_context, require, resolved_delta, storable
-from dp_halfspace._silence import result_or
 from dp_halfspace._sklearn_compat import Interval
 from dp_halfspace.data.chunked_data import by_chunks, checked_chunks
 from dp_halfspace.data.owners import sort_by_person
-from dp_halfspace.data.validation import check_features, is_chunked, stand_in
+from dp_halfspace.data.validation import check_features, floats_or_nan, is_chunked, stand_in
 from dp_halfspace.engine.moment import RowClip
 from dp_halfspace.engine.scales import (
     CLIP,
@@ -51,11 +50,6 @@ def check_dense(estimator: BaseEstimator, X: Any, *, reset: bool, hides_rows: bo
     return np.asarray(checked)
 
 
-def _as_floats(values: Any) -> NDArray[np.float64]:
-    """Return an array of floats, or NaN for what is none."""
-    return result_or(np.array(np.nan), lambda: np.asarray(values, dtype=np.float64))
-
-
 def _refuse_sparse(X: Any) -> None:
     """Refuse sparse rows, which would not stay sparse."""
     if sparse.issparse(X):
@@ -71,13 +65,6 @@ class DenseTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     @abstractmethod
     def in_column_scales(self, X: NDArray[Any]) -> NDArray[np.float64]:
         """Transform columns that are already checked."""
-
-    def take_columns(self, other: Any) -> None:
-        """Take over what another estimator knows of the columns."""
-        self.__dict__.pop("feature_names_in_", None)
-        for name in ("n_features_in_", "feature_names_in_"):
-            if hasattr(other, name):
-                setattr(self, name, getattr(other, name))
 
     @by_chunks
     def transform(self, X: Any) -> NDArray[np.float64]:
@@ -126,8 +113,15 @@ class ColumnScaler(DenseTransformer):
         n_columns = check_dense(other, X, reset=True).shape[1]
         if n_columns != len(other._scales()[0].center):
             raise ValueError(f"X has {n_columns} columns, but center has another number of entries")
-        self.take_columns(other)
+        self._take_columns(other)
         return self
+
+    def _take_columns(self, other: Any) -> None:
+        """Take over what another estimator knows of the columns."""
+        self.__dict__.pop("feature_names_in_", None)
+        for name in ("n_features_in_", "feature_names_in_"):
+            if hasattr(other, name):
+                setattr(self, name, getattr(other, name))
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: storable(value) for name, value in super().__getstate__().items()}
@@ -201,7 +195,7 @@ class ReleasedScaler(ColumnScaler):
 
     def _scales(self) -> tuple[ColumnScales, float]:
         require("positive", clip=self.clip)
-        center, scale = map(_as_floats, (self.center, self.scale))
+        center, scale = map(floats_or_nan, (self.center, self.scale))
         for name, numbers in (("center", center), ("scale", scale)):
             if numbers.ndim != 1 or not np.isfinite(numbers).all():
                 raise ValueError(f"{name} must be a list of finite numbers, one for each column")
@@ -257,7 +251,7 @@ class PublicScaler(ColumnScaler):
             if missing:
                 raise ValueError(f"ranges has no (low, high) for column {missing[0]!r}")
             ranges = [ranges[name] for name in names]
-        ends, n_features = _as_floats(ranges), self.n_features_in_
+        ends, n_features = floats_or_nan(ranges), self.n_features_in_
         is_finite = ends.shape == (n_features, 2) and bool(np.isfinite(ends).all())
         if not is_finite or not (ends[:, 0] < ends[:, 1]).all():
             raise ValueError(
@@ -371,7 +365,7 @@ class PrivateScaler(SharedLedger, ColumnScaler):
 
         scales = plan.run(Door(data, permit))
 
-        self.take_columns(probe)
+        self._take_columns(probe)
         self.center_, self.scale_, self.privacy_ = scales.center, scales.scale, record
         return self
 
