@@ -22,6 +22,7 @@ from dp_halfspace.data.validation import (
     check_two_dimensional,
     computed,
     is_arrow_table,
+    is_polars,
     refuse_foreign_arrays,
     repeated_name,
     with_readable_texts,
@@ -125,10 +126,8 @@ def read_frame(X: Any) -> Frame:
             "X is a sparse matrix, and sparse columns have no scales: give a dense array"
         )
     refuse_foreign_arrays("X", X)
-    # An attribute of a frame of pandas may be a column of that name.
-    is_polars = hasattr(X, "get_columns") and not hasattr(X, "iloc")
-    X = X if is_polars else _as_known_table(X)
-    if is_polars:
+    X = _as_known_table(X)
+    if is_polars(X):
         frame = _from_polars(X)
     elif is_arrow_table(X):
         frame = Frame(tuple(X.column_names), True, tuple(X.columns), X.num_rows)
@@ -164,11 +163,11 @@ def _real_cells(column: Any) -> Any:
 
 
 def _as_known_table(X: Any) -> Any:
-    """Return `X` as a table of pandas or Arrow, or unchanged if it does not convert to one.
+    """Return `X` as a table of pandas, polars or Arrow, or unchanged if it does not convert to one.
 
     The conversion may run a lazy query, which may warn of a cell or quote it in an error.
     """
-    if hasattr(X, "iloc") or hasattr(X, "column_names"):
+    if hasattr(X, "iloc") or hasattr(X, "column_names") or is_polars(X):
         return X
     if not (hasattr(X, "__arrow_c_stream__") or hasattr(X, "to_pandas")):
         return computed("X", X)

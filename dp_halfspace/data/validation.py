@@ -235,6 +235,11 @@ def is_arrow_table(X: Any) -> bool:
     return hasattr(X, "column_names") and not hasattr(X, "iloc")
 
 
+def is_polars(X: Any) -> bool:
+    """Return whether a table is one of polars; frames with a column of that name are not."""
+    return hasattr(X, "get_columns") and not hasattr(X, "iloc")
+
+
 def arrow() -> Any:
     """Return the optional package that has made a column of Arrow, or is to read a stream."""
     import pyarrow  # noqa: PLC0415 (optional dependency)
@@ -287,7 +292,7 @@ def check_features(
     if is_arrow_table(X):
         texts = list(map(with_readable_texts, X.columns))
         X = type(X).from_arrays(texts, names=X.column_names)
-    if hasattr(X, "get_columns") and not hasattr(X, "iloc"):
+    if is_polars(X):
         # One whole number beyond 64 bits changes the type of its column, which numpy has not.
         wide = [each for each in X.get_columns() if str(each.dtype) in ("Int128", "UInt128")]
         X = X.with_columns([each.cast(float) for each in wide])
@@ -318,7 +323,7 @@ def holds_objects(X: Any) -> bool:
     """
     if hasattr(X, "iloc"):
         return "object" in map(str, getattr(X, "dtypes", ()))
-    if hasattr(X, "get_columns"):
+    if is_polars(X):
         return "Object" in map(str, X.dtypes)
     return isinstance(X, np.ndarray) and X.dtype.kind not in "biufc"
 
