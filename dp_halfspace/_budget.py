@@ -9,22 +9,21 @@ import sys
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from numbers import Integral, Real
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
+import numpy as np
 from sklearn.base import BaseEstimator
 
-from dp_halfspace._params import EPSILON_RANGE, fit_context, storable
+from dp_halfspace._params import EPSILON_RANGE, check_values, fit_context, storable
 from dp_halfspace._pipelines import findings_of_pipeline
 from dp_halfspace._repeated_fits import OF_PAIRS, warn_of_repeated_fits
 from dp_halfspace._rounding import TINY
+from dp_halfspace._silence import IGNORED_WARNINGS
 from dp_halfspace._sklearn_compat import HasMethods, Interval, Options, StrOptions, calls_of_sklearn
 from dp_halfspace.exceptions import warn_caller
 from dp_halfspace.privacy.mechanisms import Permit, authorise
 from dp_halfspace.privacy.randomness import noise_kind, noise_source
-from dp_halfspace.privacy.record import PrivacyRecord
-
-if TYPE_CHECKING:
-    from typing_extensions import Self
+from dp_halfspace.privacy.record import PrivacyRecord, unit_of
 
 # From this epsilon on a fit warns that the guarantee is weak.
 _WEAK_EPSILON = 10.0
@@ -114,14 +113,12 @@ class SharedLedger(BaseEstimator):
         return partial(self._record_with, self._training_data(*data, **options))
 
     def _record_with(self, data: Any, epsilon: float) -> PrivacyRecord:
-        """Return the record of a fit with another epsilon."""
-        return self._with_epsilon(epsilon)._planned(data)[1]
-
-    def _with_epsilon(self, epsilon: float) -> Self:
-        """Return a copy with another epsilon, to plan a fit with it."""
-        other: Self = copy.copy(self)
+        """Return the record of a fit with another epsilon, without warnings."""
+        check_values({"epsilon": BUDGET["epsilon"]}, {"epsilon": epsilon}, type(self).__name__)
+        other = copy.copy(self)
         other.epsilon = epsilon
-        return other
+        with IGNORED_WARNINGS, np.errstate(all="ignore"):
+            return other._planned(data)[1]
 
     def _record_of(
         self, plan: Any, delta: float, people: Any, public: Mapping[str, Any]
@@ -132,17 +129,16 @@ class SharedLedger(BaseEstimator):
             delta=delta,
             adjacency=self._adjacency if people is None else "replace-one-person",
             events=plan.events,
-            noise="none" if math.isinf(self.epsilon) else noise_kind(self.random_state),
+            noise=noise_kind(self.random_state, self.epsilon),
             public={**public, **plan.public},
         )
 
-    def _permit_for(
-        self, record: PrivacyRecord, plan: Callable[[float], PrivacyRecord], ledger: Any, X: Any
-    ) -> Permit:
+    def _permit_for(self, record: PrivacyRecord, data: Any, ledger: Any, X: Any) -> Permit:
         """Charge the ledger before any noise is drawn; return the permit for the releases.
 
-        Refusals name an epsilon for which the record of the `plan` is accepted.
+        Refusals name an epsilon with which the same fit is accepted.
         """
+        plan = partial(self._record_with, data)
         opened = opened_ledger(ledger, type(self).__name__, plan)
         warn_of_repeated_fits(type(self), record, opened, X)
         return authorise(record, noise_source(self.random_state), opened)
@@ -172,7 +168,7 @@ def warn_of_scales(n_samples: int, n_columns: int, epsilon: float) -> None:
 def warn_of_weak_budget(record: PrivacyRecord) -> None:
     """Warn, by public facts only, if a budget gives a weak guarantee."""
     epsilon, delta, n = record.epsilon, record.delta, dict(record.public)["n_samples"]
-    unit = "person" if record.adjacency == "replace-one-person" else "record"
+    unit = unit_of(record)
     if _WEAK_EPSILON <= epsilon < math.inf:
         warn_caller(
             f"epsilon={epsilon:g} is a weak guarantee: one {unit} may change the odds of every "

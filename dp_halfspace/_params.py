@@ -18,13 +18,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dp_halfspace._memory import OutOfMemory, shortages_dropped
-from dp_halfspace._sklearn_compat import Interval, validate_parameter_constraints
+from dp_halfspace._sklearn_compat import Interval, StrOptions, validate_parameter_constraints
 
 Fit = TypeVar("Fit", bound=Callable[..., Any])
+Number = TypeVar("Number", int, float)
 
 # Public numbers are squared, multiplied and divided before they are combined with private ones. In
 # this range, no such step over- or underflows on one data set and not on its neighbour.
 NUMBER_RANGE = (1e-50, 1e50)
+PUBLIC_NUMBER = Interval(Real, *NUMBER_RANGE, closed="both")
+AUTO = StrOptions({"auto"})
 # Outside this range of epsilon accounting would over- or underflow, and a fit would be useless.
 EPSILON_RANGE = (1e-9, 1e6)
 
@@ -109,14 +112,14 @@ def _is_number(value: Any) -> bool:
     return isinstance(value, Real) and not isinstance(value, bool)
 
 
+def stated(value: Any, kind: type[Number]) -> Number | None:
+    """Return a number that a user states, or None for a word in its place, such as "auto"."""
+    return None if isinstance(value, str) else kind(value)
+
+
 def resolved_delta(delta: float | str, n_samples: int) -> float:
     """Return delta, with min(1/n^2, 1/4) for ``"auto"``; n is public."""
     return min(1.0 / n_samples**2, 0.25) if isinstance(delta, str) else float(delta)
-
-
-def public_number() -> list[Any]:
-    """Return the constraints of a positive number that a user states."""
-    return [Interval(Real, *NUMBER_RANGE, closed="both")]
 
 
 def label_weights(

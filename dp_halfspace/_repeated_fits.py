@@ -19,7 +19,7 @@ from dp_halfspace._sklearn_compat import calls_of_sklearn
 from dp_halfspace.exceptions import RepeatedFitWarning, warn_caller
 from dp_halfspace.privacy import accounting
 from dp_halfspace.privacy.events import Event, Repeated
-from dp_halfspace.privacy.record import PrivacyRecord, rounded_text
+from dp_halfspace.privacy.record import PrivacyRecord, rounded_text, unit_of
 
 # Functions and estimators of scikit-learn that fit an estimator several times.
 FUNCTIONS = (
@@ -186,7 +186,7 @@ def _what_fits_cost(caller: Caller, kind: type, record: PrivacyRecord) -> str:
         return f"{makes}, and the budget of each, here {budget}, adds to that of the others"
     total = _total(Counter(record.events), caller.n_fits, record.delta)
     # Fits to few records, or with other parameters, may be planned in another way.
-    whom = f"a {_unit(record)} that is in all of them"
+    whom = f"a {unit_of(record)} that is in all of them"
     return f"{makes}, each with {budget}: together they have about epsilon={total} for {whom}"
 
 
@@ -197,10 +197,6 @@ def _total(events: Counter[Event], times: int, delta: float) -> str:
     """
     repeated = [Repeated(event, count * times) for event, count in events.items()]
     return rounded_text(accounting.epsilon(repeated, delta), 3)
-
-
-def _unit(record: PrivacyRecord) -> str:
-    return "person" if record.adjacency == "replace-one-person" else "record"
 
 
 # Fits one after the other -------------------------------------------------------------------------
@@ -222,7 +218,7 @@ def _count(record: PrivacyRecord, X: Any, *, is_silent: bool) -> None:
     fits = before + Counter([(record.events, record.delta)])
     must_warn = bool(before) and not is_silent
     if must_warn:
-        unit, n_fits, delta = _unit(record), fits.total(), max(delta for _, delta in fits)
+        unit, n_fits, delta = unit_of(record), fits.total(), max(delta for _, delta in fits)
         events = Counter(event for (each, _), k in fits.items() for event in each * k)
         same = "columns and classes" if public.get("classes") else "columns"
         own_delta = "" if record.delta == delta else f" at delta={record.delta:.3g}"

@@ -24,7 +24,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         # The commands load slowly, and help and errors of options appear at once.
         from dp_halfspace._cli.commands import run  # noqa: PLC0415
 
-        run(options, sys.stdout, sys.stderr)
+        run(options)
     except UserError as error:
         return _end(f"dp_halfspace: error: {printable(error)}\n", 2)
     except MemoryError:

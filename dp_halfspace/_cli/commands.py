@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any
 
 import joblib
 import numpy as np
@@ -28,7 +28,7 @@ from dp_halfspace.inspection import plan_accuracy
 from dp_halfspace.inspection.card import model_card, table_of_scores
 from dp_halfspace.metrics import PrivateScore, private_score
 from dp_halfspace.metrics.score import UNINFORMATIVE
-from dp_halfspace.privacy.record import PrivacyRecord, rounded_text
+from dp_halfspace.privacy.record import PrivacyRecord, rounded_text, unit_of
 
 # Marks of kinds that no schema states.
 _PRIVATE = "private: "
@@ -39,7 +39,7 @@ _NO_MODEL = "not a model that the command `fit` has saved"
 _FINDINGS = "every row has the same score|by a noisy count one class is rare"
 
 
-def plan(options: Any, out: TextIO, err: TextIO) -> None:
+def plan(options: Any) -> None:
     """Simulate the expected accuracy, and print it as a table."""
     sizes = options.rows, options.columns, options.classes, options.epsilons
     guesses = {name: getattr(options, name) for name in ("reference", "majority", "reference_area")}
@@ -54,10 +54,10 @@ def plan(options: Any, out: TextIO, err: TextIO) -> None:
         f"deviation of one fit.\nThe majority class alone: {share:.3f}, {assumed}. A ranking by "
         "chance has an area of 0.5.\nNothing was read or spent.\n"
     )
-    write_out(out, text)
+    write_out(text)
 
 
-def schema(options: Any, out: TextIO, err: TextIO) -> None:
+def schema(options: Any) -> None:
     """Write the names and types of columns, and no values, as a draft of a schema."""
     roles = [options.target] if options.target else []
     table = tables.read_table(options, roles)
@@ -71,10 +71,10 @@ def schema(options: Any, out: TextIO, err: TextIO) -> None:
     target = {"target": "state the PUBLIC labels here"} if options.target else {}
     text = json.dumps({**target, "columns": entries}, indent=1, ensure_ascii=False) + "\n"
     if options.out is None:
-        write_out(out, text)
+        write_out(text)
     else:
         write_text(options.out, text)
-        write_out(out, f"Written: {printable(options.out)}, {len(entries)} columns\n")
+        write_out(f"Written: {printable(options.out)}, {len(entries)} columns\n")
     text = (
         "these types were inferred from the private cells. Check them, correct them by the "
         "meaning of the columns, and add public facts: a number may become [0, 120], "
@@ -87,28 +87,28 @@ def schema(options: Any, out: TextIO, err: TextIO) -> None:
     if options.target:
         text += ' State the PUBLIC labels under "target", such as ["no", "yes"].'
     for each in [text, *tables.note_on_keys(entries)]:
-        note(err, each)
+        note(each)
 
 
-def fit(options: Any, out: TextIO, err: TextIO) -> None:
+def fit(options: Any) -> None:
     """Train and save a model, and print its guarantee; a dry run ends with the plan."""
     _check_ledger(options)
     table = tables.read_training_table(options)
     for text in table.notes:
-        note(err, text)
+        note(text)
     ledger = _open_ledger(options)
     budget = {"epsilon": options.epsilon, "delta": options.delta, "ledger": ledger}
     model = PrivateTableClassifier(classes=table.classes, schema=table.rules, **budget)
     with _charges_named(ledger, options.ledger, "no model was made or saved"):
-        with _reading(err):
+        with _reading():
             text, record = _preview(model, table, options.groups)
-            write_out(out, text)
+            write_out(text)
             if options.dry_run:
                 warn_of_weak_budget(record)
                 if ledger is not None:
                     left = ledger.remaining_for(model, table.rows, table.y, groups=table.groups)
-                    write_out(out, f"Ledger:    accepts this fit up to epsilon {left:.6g}\n")
-                write_out(out, "Nothing was released, charged or written.\n")
+                    write_out(f"Ledger:    accepts this fit up to epsilon {left:.6g}\n")
+                write_out("Nothing was released, charged or written.\n")
                 return
             model.fit(table.rows, table.y, groups=table.groups)
         # The path of a ledger is private, and the file of a model may be published.
@@ -121,7 +121,7 @@ def fit(options: Any, out: TextIO, err: TextIO) -> None:
             write_text(options.card, model_card(model, **about, purpose=options.purpose))
             paths += f"Card:      {printable(options.card)}\n"
         guarantee = _describe_guarantee(model.privacy_, options.groups)
-        write_out(out, guarantee + paths + _describe_ledger(ledger))
+        write_out(guarantee + paths + _describe_ledger(ledger))
 
 
 def _preview(
@@ -136,8 +136,8 @@ def _preview(
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", PrivacyWarning)
         data = model._training_data(table.rows, table.y, table.groups)
-        plan = model._fit_plan(data)
-        record, outlook = model._record(plan, data), model._outlook(data)
+        plan, record = model._planned(data)
+        outlook = model._outlook(data)
     lines = [("column", "type", "source")]
     for column in data.encoding.columns:
         kind = column.describe().removesuffix(f", {column.source}")
@@ -159,9 +159,9 @@ def _preview(
     return "\n".join(parts) + "\n", record
 
 
-def card(options: Any, out: TextIO, err: TextIO) -> None:
+def card(options: Any) -> None:
     """Write the card of a saved model."""
-    model = _load(options.model, err)
+    model = _load(options.model)
     ledger = None if options.ledger is None else _opened(options.ledger)
     scores = [] if options.scores is None else _read_scores(options.scores)
     stated = ("purpose", "population", "limits", "contact", "groups")
@@ -169,7 +169,7 @@ def card(options: Any, out: TextIO, err: TextIO) -> None:
     with refusals_as_sentences():
         text = model_card(model, title=options.model.name, ledger=ledger, scores=scores, **texts)
     write_text(options.out, text)
-    write_out(out, f"Card:      {printable(options.out)}\n")
+    write_out(f"Card:      {printable(options.out)}\n")
 
 
 def _read_scores(path: Path) -> list[PrivateScore]:
@@ -181,15 +181,15 @@ def _read_scores(path: Path) -> list[PrivateScore]:
         raise UserError(f"{path} is not a file that `evaluate --save` has written") from error
 
 
-def predict(options: Any, out: TextIO, err: TextIO) -> None:
+def predict(options: Any) -> None:
     """Write predictions of a saved model, and probabilities if it has any."""
     import pandas  # noqa: PLC0415 (optional dependency)
 
-    model = _load(options.model, err)
+    model = _load(options.model)
     _, rows = _rows_for(model, options, [])
     labels = np.array([csv_cell(str(label)) for label in model.classes_], dtype=object)
     advice = "rank rows by the probability of a rare one"
-    with _reading(err):
+    with _reading():
         if hasattr(model, "predict_proba"):
             probabilities = model.predict_proba(rows)
             names = [csv_cell(f"probability_{label}") for label in model.classes_]
@@ -201,19 +201,17 @@ def predict(options: Any, out: TextIO, err: TextIO) -> None:
     frame.insert(0, "prediction", labels[chosen])
     write_whole(options.out, lambda path: frame.to_csv(path, index=False, lineterminator="\n"))
     write_out(
-        out,
         f"Written: {printable(options.out)}, {len(chosen)} rows. A prediction is the likelier "
-        f"label: {advice}.\n",
+        f"label: {advice}.\n"
     )
 
 
-def evaluate(options: Any, out: TextIO, err: TextIO) -> None:
+def evaluate(options: Any) -> None:
     """Release scores with their intervals, and print what was charged."""
     _check_ledger(options)
-    model = _load(options.model, err)
-    if options.groups is None and model.privacy_.adjacency == "replace-one-person":
+    model = _load(options.model)
+    if options.groups is None and unit_of(model.privacy_) == "person":
         note(
-            err,
             "the model protects persons, and this evaluation protects single rows: name the "
             "column of persons by --groups if persons have several rows.",
         )
@@ -222,34 +220,34 @@ def evaluate(options: Any, out: TextIO, err: TextIO) -> None:
     groups = None if options.groups is None else tables.labels_of(table, options.groups)
     ledger = _open_ledger(options)
     with _charges_named(ledger, options.ledger, "the scores were not shown in full"):
-        with _reading(err):
+        with _reading():
             budget = {"epsilon": options.epsilon, "delta": options.delta, "ledger": ledger}
             scores = private_score(model, rows, y, metric=options.metric, groups=groups, **budget)
         cost = _describe_guarantee(scores[0].privacy_, options.groups) + _describe_ledger(ledger)
-        write_out(out, "\n".join(align_columns(table_of_scores(scores))) + f"\n{cost}")
+        write_out("\n".join(align_columns(table_of_scores(scores))) + f"\n{cost}")
         if any(score.is_uninformative for score in scores):
-            note(err, UNINFORMATIVE)
+            note(UNINFORMATIVE)
     if options.save is not None:
         with _failures_end_with(lambda: "; the scores above were released, and are not saved"):
             text = json.dumps([score.to_dict() for score in scores], indent=1, allow_nan=False)
             write_text(options.save, f"{text}\n")
-            write_out(out, f"Scores:    {printable(options.save)}\n")
+            write_out(f"Scores:    {printable(options.save)}\n")
 
 
 _NAMED = (plan, fit, card, predict, schema, evaluate, split)
 COMMANDS = {"": demo, **{command.__name__: command for command in _NAMED}}
 
 
-def run(options: Any, out: TextIO, err: TextIO) -> None:
+def run(options: Any) -> None:
     """Run a command, after checking the files that it writes."""
     check_files(options)
-    COMMANDS[options.command](options, out, err)
+    COMMANDS[options.command](options)
 
 
-def _load(path: Path, err: TextIO) -> PrivateTableClassifier:
+def _load(path: Path) -> PrivateTableClassifier:
     with tables.readable(path):
         path.open("rb").close()
-    note(err, f"loading {path} runs the code in the file: load it only if you trust its author")
+    note(f"loading {path} runs the code in the file: load it only if you trust its author")
     try:
         model = joblib.load(path)
     except Exception as error:
@@ -278,12 +276,12 @@ def _rows_for(model: Any, options: Any, roles: list[str]) -> tuple[Any, Any]:
 
 
 @contextmanager
-def _reading(err: TextIO) -> Iterator[None]:
+def _reading() -> Iterator[None]:
     """Write some warnings as notes, and refusals as sentences; the command says other warnings."""
     with refusals_as_sentences(), single_blas_thread(), warnings.catch_warnings():
         warnings.simplefilter("ignore", PrivacyWarning)
         warnings.filterwarnings("always", f"{_FINDINGS}|{WEAK_GUARANTEE}", PrivacyWarning)
-        warnings.showwarning = lambda message, *_, **__: note(err, f"{message}.")
+        warnings.showwarning = lambda message, *_, **__: note(f"{message}.")
         yield
 
 

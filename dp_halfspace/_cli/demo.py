@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 from textwrap import fill
-from typing import Any, TextIO
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -43,19 +44,19 @@ A class that is no better than the majority class needs a larger epsilon or more
 Scores = dict[str, NDArray[np.float64]]
 
 
-def demo(options: Any, out: TextIO, err: TextIO) -> None:
+def demo(options: Any) -> None:
     """Fit all models at several budgets, and print a table of accuracies."""
     budgets = sorted(set(options.epsilons))
     X, y = load_breast_cancer(return_X_y=True)
     n_train, n_test = map(len, train_test_split(y))
     version = dp_halfspace.__version__
     title = _TITLE.format(version, n_train, n_test, X.shape[1], n_train**-2.0)
-    scores = score_all(X, y, budgets, options.repeats, err)
+    scores = score_all(X, y, budgets, options.repeats)
     table, legend = format_scores(scores, budgets), _LEGEND.format(options.repeats)
-    write_out(out, f"{title}\n\n{table}\n\n{fill(advice(scores, budgets), 100)}\n\n{legend}\n")
+    write_out(f"{title}\n\n{table}\n\n{fill(advice(scores, budgets), 100)}\n\n{legend}\n")
 
 
-def score_all(X: Any, y: Any, budgets: list[float], n_repeats: int, err: TextIO) -> Scores:
+def score_all(X: Any, y: Any, budgets: list[float], n_repeats: int) -> Scores:
     """Fit and score all models on every split."""
     # The level to exceed first, the level without privacy last.
     models = {
@@ -67,7 +68,7 @@ def score_all(X: Any, y: Any, budgets: list[float], n_repeats: int, err: TextIO)
     # The table is public, and small budgets are used on purpose.
     with single_blas_thread(), fits_not_counted(), IGNORED_WARNINGS:
         for repeat in range(n_repeats):
-            write_out(err, f"dp_halfspace: split {repeat + 1} of {n_repeats}\n")
+            write_out(f"dp_halfspace: split {repeat + 1} of {n_repeats}\n", sys.stderr)
             rows, test, labels, truth = train_test_split(X, y, stratify=y, random_state=repeat)
             for name in (_MAJORITY, _REFERENCE):
                 scores[name][:, repeat] = models[name].fit(rows, labels).score(test, truth)

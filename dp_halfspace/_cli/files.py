@@ -84,8 +84,9 @@ def write_text(path: Path, text: str) -> None:
     write_whole(path, lambda new: new.write_text(text, encoding="utf-8"))
 
 
-def write_out(stream: TextIO, text: str) -> None:
-    """Write and flush lines, with characters replaced that cannot be printed."""
+def write_out(text: str, stream: TextIO | None = None) -> None:
+    """Write and flush lines to standard output, with characters replaced that cannot be printed."""
+    stream = sys.stdout if stream is None else stream
     try:
         stream.write("\n".join(map(printable, text.split("\n"))))
         stream.flush()
@@ -98,6 +99,6 @@ def write_out(stream: TextIO, text: str) -> None:
         raise UserError(f"cannot write to {name}: {error.strerror}") from error
 
 
-def note(err: TextIO, text: str) -> None:
+def note(text: str) -> None:
     """Write a note to standard error."""
-    write_out(err, f"dp_halfspace: note: {text}\n")
+    write_out(f"dp_halfspace: note: {text}\n", sys.stderr)

@@ -11,7 +11,7 @@ from __future__ import annotations
 from functools import partial
 from itertools import compress
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,7 +22,7 @@ from dp_halfspace._cli.tables import EXCEL, PARQUET, is_row, labels_of, read_tab
 from dp_halfspace._html import printable
 
 
-def split(options: Any, out: TextIO, err: TextIO) -> None:
+def split(options: Any) -> None:
     """Write two files, and say what they are."""
     groups, endings = options.groups, (PARQUET, *EXCEL)
     for path in (options.table, options.train, options.test):
@@ -45,8 +45,8 @@ def split(options: Any, out: TextIO, err: TextIO) -> None:
         write_whole(path, partial(_copy, options, chosen))
         sizes.append(f"{printable(path)}, {len(np.unique(units[chosen]))} {unit}")
     how = "at random" if options.seed is None else f"seed {options.seed}"
-    write_out(out, f"Written: {'; '.join(sizes)} ({how})\n")
-    note(err, "both files are as private as the table: charge fits and evaluations to one ledger.")
+    write_out(f"Written: {'; '.join(sizes)} ({how})\n")
+    note("both files are as private as the table: charge fits and evaluations to one ledger.")
 
 
 def held_out_units(count: int, share: float, seed: int | None) -> NDArray[np.bool_]:

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from dp_halfspace._cli.arguments import UserError, refusals_as_sentences
 from dp_halfspace._cli.guesses import Guess, guess_column
 from dp_halfspace._memory import LONG_BLOCK
-from dp_halfspace._silence import IGNORED_WARNINGS
+from dp_halfspace._silence import IGNORED_WARNINGS, result_or
 from dp_halfspace._suggestion import did_you_mean
 from dp_halfspace.data.cells import canonical, category_of, text_of
 from dp_halfspace.data.frame import read_column, read_frame
@@ -76,11 +76,8 @@ def plain_numbers(cells: Sequence[str]) -> NDArray[np.float64] | None:
     """
     if _NOT_PLAIN.search("\n".join(cells)):
         return None
-    try:
-        found = np.array([float(cell or "nan") for cell in cells])
-    except ValueError:
-        return None
-    return None if (np.abs(found) >= FIRST_ROUNDED).any() else found
+    found = result_or(None, lambda: np.array([float(cell or "nan") for cell in cells]))
+    return None if found is None or (np.abs(found) >= FIRST_ROUNDED).any() else found
 
 
 def _read_csv(

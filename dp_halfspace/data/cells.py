@@ -227,9 +227,9 @@ def _read_decimal(number: Decimal) -> int | float | Decimal | None:
 
 def _read_text(text: str, decimal: str | None) -> Cell:
     """Read a string without the blanks around it."""
-    if text.lower() in MISSING_TEXTS:
-        return None
     word = text.lower()
+    if word in MISSING_TEXTS:
+        return None
     if word in (TRUE, FALSE):
         return word == TRUE
     number = _parse_number(text, decimal)
@@ -265,9 +265,8 @@ def _parse_moment(text: str) -> Moment | None:
     if found is None:
         return None
     parts: list[Any] = [int(found[name] or 0) for name in _PARTS_OF_TIME]
-    try:
-        since = datetime(*parts) - datetime(1970, 1, 1)
-    except ValueError:
+    since = result_or(None, lambda: datetime(*parts) - datetime(1970, 1, 1))
+    if since is None:
         return None
     seconds = since.seconds - _parse_zone(found["zone"])
     part = int((found["part"] or "0").ljust(9, "0"))
@@ -380,10 +379,8 @@ def date_of(cell: Cell) -> float:
         return math.nan
     if isinstance(cell, int) and 1000_01_01 <= cell <= 9999_12_31:
         rest, day = divmod(cell, 100)
-        try:
-            return float(date(rest // 100, rest % 100, day).toordinal() - _EPOCH)
-        except ValueError:
-            return math.nan
+        found = result_or(None, lambda: date(rest // 100, rest % 100, day))
+        return math.nan if found is None else float(found.toordinal() - _EPOCH)
     return math.nan if isinstance(cell, str) else number_of(cell)
 
 

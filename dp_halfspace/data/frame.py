@@ -18,10 +18,11 @@ from dp_halfspace.data.validation import (
     UNREADABLE,
     arrow,
     call_silently,
+    check_length,
     check_two_dimensional,
     computed,
     is_arrow_table,
-    is_foreign_array,
+    is_polars,
     refuse_foreign_arrays,
     repeated_name,
     with_readable_texts,
@@ -125,10 +126,8 @@ def read_frame(X: Any) -> Frame:
             "X is a sparse matrix, and sparse columns have no scales: give a dense array"
         )
     refuse_foreign_arrays("X", X)
-    # An attribute of a frame of pandas may be a column of that name.
-    is_polars = hasattr(X, "get_columns") and not hasattr(X, "iloc")
-    X = X if is_polars else _as_known_table(X)
-    if is_polars:
+    X = _as_known_table(X)
+    if is_polars(X):
         frame = _from_polars(X)
     elif is_arrow_table(X):
         frame = Frame(tuple(X.column_names), True, tuple(X.columns), X.num_rows)
@@ -164,21 +163,15 @@ def _real_cells(column: Any) -> Any:
 
 
 def _as_known_table(X: Any) -> Any:
-    """Return `X` as a table of pandas or Arrow, or unchanged if it does not convert to one.
+    """Return `X` as a table of pandas, polars or Arrow, or unchanged if it does not convert to one.
 
     The conversion may run a lazy query, which may warn of a cell or quote it in an error.
     """
-    if hasattr(X, "iloc") or hasattr(X, "column_names"):
+    if hasattr(X, "iloc") or hasattr(X, "column_names") or is_polars(X):
         return X
-    convert: Callable[[], Any]
-    if hasattr(X, "__arrow_c_stream__"):
-        convert = partial(arrow().table, X)
-    elif hasattr(X, "to_pandas"):
-        convert = X.to_pandas
-    elif is_foreign_array(X):
-        convert = partial(np.asarray, X)
-    else:
-        return X
+    if not (hasattr(X, "__arrow_c_stream__") or hasattr(X, "to_pandas")):
+        return computed("X", X)
+    convert = partial(arrow().table, X) if hasattr(X, "__arrow_c_stream__") else X.to_pandas
     return call_silently(convert, UNREADABLE.format("X"))
 
 
@@ -270,14 +263,7 @@ def column_of(
     has_rows = hasattr(values, "__len__") and not isinstance(values, str | bytes)
     if not has_rows or getattr(values, "ndim", 1) != 1:
         raise ValueError(f"{name} must be one-dimensional: {what}")
-    if len(values) != n_rows:
-        found = f", got {len(values)} and {n_rows}"
-        if hides_rows:
-            found = (
-                ". The numbers are not shown, because the number of rows of a person is private: "
-                f"compare len({name}) with len(X)"
-            )
-        raise ValueError(f"{name} and X must have the same number of rows{found}")
+    check_length(name, values, n_rows, hides_rows=hides_rows)
     if not (hasattr(values, "iloc") or hasattr(values, "type")):
         if str(getattr(values, "dtype", None)) in _BEYOND_ARROW:
             values = values.to_list()
@@ -311,7 +297,4 @@ def _read_arrow(column: Any) -> Stored:
 
 def as_cells(values: Sequence[Any]) -> NDArray[Any]:
     """Return an array of the objects; numpy itself would read lists among them as rows."""
-    array = np.empty(len(values), dtype=object)
-    for i, value in enumerate(values):
-        array[i] = value
-    return array
+    return np.fromiter(values, dtype=object, count=len(values))

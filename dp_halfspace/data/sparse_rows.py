@@ -14,6 +14,8 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from dp_halfspace._silence import result_or
+
 
 def checked_csr(X: Any) -> Any:
     """Return a sparse matrix as CSR; the memory of a valid CSR matrix is shared.
@@ -25,12 +27,9 @@ def checked_csr(X: Any) -> Any:
     >>> checked_csr(sparse.coo_array([[0.0, 2.0]])).toarray()
     array([[0., 2.]])
     """
-    try:
-        # Complex entries are refused later, by a sentence of their own.
-        rows = _as_csr(copy(X)) if X.dtype.kind in "biufc" else None
-    except (ValueError, TypeError, IndexError, AttributeError, OverflowError):
-        rows = None
-    if rows is None:  # raised outside the handler, so that no other message is its context
+    # Complex entries are refused later, by a sentence of their own.
+    rows = result_or(None, lambda: _as_csr(copy(X)) if X.dtype.kind in "biufc" else None)
+    if rows is None:
         raise ValueError("X is a sparse matrix with invalid indices or entries: rebuild it")
     return rows
 

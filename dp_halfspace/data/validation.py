@@ -101,7 +101,7 @@ def check_training_data(
     probe = stand_in(estimator)
     X = check_features(probe, X, reset=True, allow_missing=allow_missing, hides_rows=hides_rows)
     indices, label_set = class_indices(y, classes)
-    check_lengths(X, indices, hides_rows=hides_rows)
+    check_length("y", indices, n_rows(X), hides_rows=hides_rows)
     if classes is None:
         # The check whether labels look like classes is needed only without a public label set. It
         # warns if half of the labels differ, which would reveal a private number of rows.
@@ -115,11 +115,16 @@ def n_rows(X: Any) -> int:
     return int(X.shape[0]) if hasattr(X, "shape") else len(X)
 
 
-def check_lengths(X: Any, y: NDArray[Any], *, hides_rows: bool) -> None:
-    """Refuse tables of different length; the error states no number of rows if it is hidden."""
-    if n_rows(X) != len(y):
-        found = "" if hides_rows else f", got {n_rows(X)} and {len(y)}"
-        raise ValueError(f"X and y must have the same number of rows{found}")
+def check_length(name: str, values: Any, n_rows: int, *, hides_rows: bool) -> None:
+    """Refuse a column of another length than X; the error states no number if it is hidden."""
+    if len(values) != n_rows:
+        found = f", got {n_rows} and {len(values)}"
+        if hides_rows:
+            found = (
+                ". The numbers are not shown, because the number of rows of a person is private: "
+                f"compare len({name}) with len(X)"
+            )
+        raise ValueError(f"X and {name} must have the same number of rows{found}")
 
 
 def _check_labels(y: ArrayLike) -> NDArray[Any]:
@@ -150,6 +155,11 @@ def _check_labels(y: ArrayLike) -> NDArray[Any]:
 def array_or_none(values: Any) -> NDArray[Any] | None:
     """Return an array, or None if it would be ragged, without messages of a library."""
     return result_or(None, lambda: np.asarray(values))
+
+
+def floats_or_nan(values: Any) -> NDArray[np.float64]:
+    """Return an array of floats, or NaN for what is none."""
+    return result_or(np.array(np.nan), lambda: np.asarray(values, dtype=np.float64))
 
 
 def is_missing(value: Any) -> bool:
@@ -225,6 +235,11 @@ def is_arrow_table(X: Any) -> bool:
     return hasattr(X, "column_names") and not hasattr(X, "iloc")
 
 
+def is_polars(X: Any) -> bool:
+    """Return whether a table is one of polars; frames with a column of that name are not."""
+    return hasattr(X, "get_columns") and not hasattr(X, "iloc")
+
+
 def arrow() -> Any:
     """Return the optional package that has made a column of Arrow, or is to read a stream."""
     import pyarrow  # noqa: PLC0415 (optional dependency)
@@ -277,7 +292,7 @@ def check_features(
     if is_arrow_table(X):
         texts = list(map(with_readable_texts, X.columns))
         X = type(X).from_arrays(texts, names=X.column_names)
-    if hasattr(X, "get_columns") and not hasattr(X, "iloc"):
+    if is_polars(X):
         # One whole number beyond 64 bits changes the type of its column, which numpy has not.
         wide = [each for each in X.get_columns() if str(each.dtype) in ("Int128", "UInt128")]
         X = X.with_columns([each.cast(float) for each in wide])
@@ -308,7 +323,7 @@ def holds_objects(X: Any) -> bool:
     """
     if hasattr(X, "iloc"):
         return "object" in map(str, getattr(X, "dtypes", ()))
-    if hasattr(X, "get_columns"):
+    if is_polars(X):
         return "Object" in map(str, X.dtypes)
     return isinstance(X, np.ndarray) and X.dtype.kind not in "biufc"
 

@@ -42,21 +42,30 @@ def link_of(scores: FloatArray) -> FloatArray:
     return np.asarray(np.copysign(odds, scores))
 
 
-def log_probabilities_of(scores: FloatArray) -> FloatArray:
+def of_log_odds(odds: FloatArray) -> FloatArray:
     """Return the logarithm of the probability of every class for every row.
 
-    `scores` are the log odds of the second of two classes, of shape (n,), or one score for each
-    class, of shape (n, n_classes). The result is finite for finite scores.
+    `odds` are the log odds of the second of two classes, of shape (n,), or those of each class up
+    to a constant, of shape (n, n_classes).
+    """
+    if odds.ndim == 1:
+        return np.column_stack([log_expit(-odds), log_expit(odds)])
+    return np.asarray(log_softmax(odds, axis=1))
+
+
+def log_probabilities_of(scores: FloatArray) -> FloatArray:
+    """Return the logarithm of the probability of every class after steps with clipped slopes.
+
+    `scores` have the shape of `of_log_odds`. The result is finite for finite ones.
     """
     if scores.ndim == 1:
-        odds = log_odds_of(scores)
-        return np.column_stack([log_expit(-odds), log_expit(odds)])
-    logarithms = np.asarray(log_softmax(scores, axis=1))
+        return of_log_odds(log_odds_of(scores))
+    logarithms = of_log_odds(scores)
     found = np.exp(logarithms)
     # The norm of e_y - p, the vector of slopes of a record of class y before it is clipped.
     squares = np.einsum("ij,ij->i", found, found)[:, None] + 1.0 - 2.0 * found
     logarithms += np.log(np.maximum(np.sqrt(np.maximum(squares, 0.0)) / CLIP, 1.0))
-    return np.asarray(log_softmax(logarithms, axis=1))
+    return of_log_odds(logarithms)
 
 
 def probabilities_of(scores: FloatArray) -> FloatArray:
@@ -83,14 +92,3 @@ def surety(scores: FloatArray) -> FloatArray:
             sure[:, None] * (scores.argmax(axis=1)[:, None] == np.arange(scores.shape[1]))
         )
     return np.asarray(np.sign(scores) * sure)
-
-
-def log_probabilities_of_selection(scores: FloatArray, certainty: float) -> FloatArray:
-    """Return the logarithm of the probability of every class after a selection from a list.
-
-    Every prediction is about equally sure: its log odds are near `certainty`.
-    """
-    odds = certainty * surety(scores)
-    if scores.ndim == 1:
-        return np.column_stack([log_expit(-odds), log_expit(odds)])
-    return np.asarray(log_softmax(odds, axis=1))

@@ -19,6 +19,7 @@ from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
+from scipy.linalg import block_diag
 from scipy.special import expit
 
 from dp_halfspace._rounding import UP
@@ -64,6 +65,10 @@ from dp_halfspace.rows.chunked_rows import rows_over
 from dp_halfspace.rows.mapped_rows import FormedRows, MappedRows, formed_block_rows
 from dp_halfspace.rows.rows import Rows, clipped_rows, normalised_rows
 
+NO_MOMENT = (
+    "preconditioner=True needs at most 512 columns and enough budget and rows: use "
+    "preconditioner='auto' or False"
+)
 # Dimension to which more than 512 columns are projected by random signs for pure DP.
 COMPONENTS = 150
 
@@ -250,10 +255,7 @@ def centred_rows(rows: Rows, centring: Centring) -> tuple[FormedRows, MappedRows
     never formed.
     """
     how = centring.to_final, centring.longest, centring.constants
-    n_constants = len(centring.constants)
-    whole = np.zeros(np.add(centring.to_final.shape, n_constants))
-    whole[: len(centring.to_final), : centring.to_final.shape[1]] = centring.to_final
-    whole[len(centring.to_final) :, centring.to_final.shape[1] :] = np.eye(n_constants)
+    whole = block_diag(centring.to_final, np.eye(len(centring.constants)))
     return FormedRows(rows, *how), MappedRows(rows.clip_images(*how), whole)
 
 

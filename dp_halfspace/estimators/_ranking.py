@@ -165,11 +165,6 @@ def pay_for_threshold(problem: RankingProblem, budget: Budget) -> tuple[Choice, 
     return plan_threshold(facts.n_privacy_units, facts.n_features, price), left
 
 
-def weight_of(chosen: NDArray[np.bool_], people: People | None) -> float:
-    """Return the exact number of chosen rows, or the sum of their weights for people."""
-    return float(np.count_nonzero(chosen) if people is None else people.weights[chosen].sum())
-
-
 # Number of candidate thresholds on each side of the centre.
 _PER_SIDE = 31
 # Ratio of the distances of neighbouring candidates from the centre.
@@ -213,9 +208,10 @@ def threshold_losses(
     the number of rows of its person.
     """
     # The loss of a positive record is one minus the loss of a negative record at the same score.
-    base = float(weights[1]) * weight_of(positive, people)
-    step = max(largest, TINY) * RAMP_WIDTH
     each = None if people is None else people.weights
+    # The exact number of positive rows, or the sum of their weights for people.
+    n_positive = np.count_nonzero(positive) if each is None else each[positive].sum()
+    base, step = float(weights[1]) * float(n_positive), max(largest, TINY) * RAMP_WIDTH
     # One sum has no more terms than there are people: docs/proofs/persons.md, section 3.
     n_scores = len(scores)
     size = max(min(LONG_BLOCK, n_scores if people is None else len(people)), 1)

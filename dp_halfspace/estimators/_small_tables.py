@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -35,16 +35,16 @@ from dp_halfspace.selection.small_trees import (
 
 @dataclass(frozen=True, slots=True)
 class SmallTableFit(WrappedPlan):
-    """A selection for unscaled rows, and the fitted attributes that it sets.
+    """A selection for unscaled rows, and further fitted attributes that it sets.
 
     `counts` states whether the errors of the chosen classifier are counted. Rows are divided by
     `norm_of_rows` before features are computed; infinity for an estimator without features.
     """
 
     plan: TableSelection | TreeSelection | StagedSelection
-    attributes: Mapping[str, Any]
     counts: bool = False
     norm_of_rows: float = math.inf
+    attributes: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def asks(self) -> tuple[str, ...]:
@@ -73,7 +73,7 @@ class SmallTableFit(WrappedPlan):
             coefficients = coefficients / norm
         else:
             scaler = CellScaler(model.exponent, norm)
-        own: dict[str, Any] = {"scaler_": scaler, "projection_": None}
+        own = {"scaler_": scaler, "projection_": None, "margin_": 0.0}
         return Fitted(
             np.atleast_2d(coefficients),
             np.atleast_1d(model.intercept),
@@ -87,7 +87,6 @@ def plan_small_fit(
     facts: PublicFacts,
     budget: Budget,
     seed: int | None,
-    attributes: Mapping[str, Any] | None = None,
     *,
     counts: bool | None = None,
     widths: tuple[int, ...] | None = None,
@@ -95,12 +94,12 @@ def plan_small_fit(
 ) -> SmallTableFit | None:
     """Fix the public numbers of a selection if the table is small; see `small_table_rule`.
 
-    The fit also sets these `attributes`. If `counts`, a part of the budget is spent on counting the
-    errors of the chosen classifier; None does so with enough records, for classes of equal weight
-    and without a public model. `widths` are the numbers of encoded columns of each column
-    of a table, without indicators of what is missing, and `n_unscaled` is the number of its columns
-    of numbers without a range; None stands for all columns unless a scale is stated. Rows in
-    chunks, sparse rows, rows of people and rows with weights are left to the engine.
+    If `counts`, a part of the budget is spent on counting the errors of the chosen classifier; None
+    does so with enough records, for classes of equal weight and without a public model. `widths`
+    are the numbers of encoded columns of each column of a table, without indicators of what is
+    missing, and `n_unscaled` is the number of its columns of numbers without a range; None stands
+    for all columns unless a scale is stated. Rows in chunks, sparse rows, rows of people and rows
+    with weights are left to the engine.
     """
     if facts.is_sparse or facts.is_chunked or facts.has_people or facts.has_weights:
         return None
@@ -130,4 +129,4 @@ def plan_small_fit(
         table = plan_staged_tree(*sizes, facts.n_classes, budget.epsilon, **how)
     else:
         table = plan_small_tree(*sizes, facts.n_classes, budget.epsilon, prior=prior, **how)
-    return SmallTableFit(facts, table, attributes or {}, counts)
+    return SmallTableFit(facts, table, counts)

@@ -31,6 +31,7 @@ from dp_halfspace.privacy.mechanisms import GaussianNoise, L2LaplaceNoise, NoNoi
 # Plans a fit, a function of public facts and of its part of a budget.
 Planner: TypeAlias = Callable[[PublicFacts, Budget], Any]
 
+PURE_BALANCE = "class_weight='balanced' needs delta > 0: for pure epsilon give PUBLIC weights"
 # An attempt to divide a budget between a fit and what precedes it is accepted if it leaves at most
 # this fraction of the budget unused; the next attempt aims at half of it.
 _UNUSED = 6e-5
@@ -194,9 +195,7 @@ class BalancedFit(FitPlan):
 def _plan_balanced(plan: Planner, facts: PublicFacts, budget: Budget) -> FitPlan:
     """Divide a budget between counts of the classes and a fit with weights that balance them."""
     if budget.is_pure:
-        raise ValueError(
-            "class_weight='balanced' needs delta > 0: for pure epsilon give PUBLIC weights"
-        )
+        raise ValueError(PURE_BALANCE)
     if not hasattr(plan(facts, budget), "with_class_weights"):
         raise ValueError(
             "class_weight='balanced' is not supported together with a selection among "

@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from dp_halfspace._params import AUTO, stated
 from dp_halfspace._sklearn_compat import HasMethods, Interval, StrOptions
 from dp_halfspace.data.validation import TrainingData
 from dp_halfspace.engine.linear import LinearFit, plan_linear
@@ -17,7 +18,7 @@ from dp_halfspace.engine.plan import FitPlan, PublicFacts
 from dp_halfspace.engine.steps import N_AVERAGED, N_STEPS
 from dp_halfspace.estimators._wrapped_plans import plan_rows, warn_of_unscaled_columns
 from dp_halfspace.estimators.base import DefaultStepsClassifier, has_defaults
-from dp_halfspace.papers import MARGIN_SELECTIONS, SMALLEST_MARGIN, SOLVERS
+from dp_halfspace.papers import KNOWN_MARGIN, MARGIN_SELECTIONS, SMALLEST_MARGIN, SOLVERS
 from dp_halfspace.papers.margin_selection import margin_grid, plan_selection
 from dp_halfspace.papers.training import Problem
 from dp_halfspace.privacy.budget import Budget
@@ -207,17 +208,13 @@ class AdaptiveMarginClassifier(DefaultStepsClassifier):
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **DefaultStepsClassifier._parameter_constraints,
-        "margin": [
-            StrOptions({"auto"}),
-            Interval(Real, SMALLEST_MARGIN, 1, closed="both"),
-            "array-like",
-        ],
+        "margin": [AUTO, KNOWN_MARGIN, "array-like"],
         "solver": [StrOptions({"auto", "noisy_sgd", *SOLVERS})],
         "selection": [StrOptions({"none", *MARGIN_SELECTIONS})],
         "selection_score": [StrOptions({"training", "population"})],
         "iterate": [StrOptions({"averaged", "mean", "last"})],
         "projection": [StrOptions({"auto", "rademacher", "hadamard"}), None],
-        "n_components": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"})],
+        "n_components": [Interval(Integral, 1, None, closed="left"), AUTO],
         "prior": [HasMethods("fit"), tuple, list, None],
     }
 
@@ -253,7 +250,7 @@ class AdaptiveMarginClassifier(DefaultStepsClassifier):
         ):
             from dp_halfspace.estimators._small_tables import plan_small_fit  # noqa: PLC0415
 
-            plan = plan_small_fit(facts, budget, self.random_state, {"margin_": 0.0})
+            plan = plan_small_fit(facts, budget, self.random_state)
         if plan is not None:
             return plan
         if facts.prior is not None:
@@ -314,7 +311,7 @@ class AdaptiveMarginClassifier(DefaultStepsClassifier):
             facts,
             self._constant_column(),
             projection=self.projection,
-            n_components=None if isinstance(self.n_components, str) else int(self.n_components),
+            n_components=stated(self.n_components, int),
             tail_fraction=self._n_averaged / N_STEPS if self.iterate != "last" else 0.0,
             seed=self.random_state,
         )

@@ -8,8 +8,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from dp_halfspace._params import NUMBER_RANGE, public_number
+from dp_halfspace._params import AUTO, NUMBER_RANGE, PUBLIC_NUMBER, stated
 from dp_halfspace._sklearn_compat import Interval, StrOptions
+from dp_halfspace.data.validation import floats_or_nan
 from dp_halfspace.engine.moment import WIDEST
 from dp_halfspace.engine.plan import FitPlan, PublicFacts
 from dp_halfspace.estimators._ranking import MECHANISMS, RankingFit, plan_ranking
@@ -146,11 +147,12 @@ class PrivateAUCClassifier(PrivateLinearClassifier):
     threshold: float | str = "private"
     threshold_share: float = 0.02
 
+    _is_binary = True
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **PrivateLinearClassifier._parameter_constraints,
         "mechanism": [StrOptions({"auto", *MECHANISMS})],
         "loss": [StrOptions({*PAIRWISE_LOSSES})],
-        "alpha": [*public_number(), StrOptions({"auto"})],
+        "alpha": [PUBLIC_NUMBER, AUTO],
         "class_counts": [StrOptions({"private"}), "array-like"],
         "threshold": [
             StrOptions({"private"}),
@@ -181,7 +183,7 @@ class PrivateAUCClassifier(PrivateLinearClassifier):
             facts=replace(facts, class_weights=(1.0, 1.0)),
             loss=self.loss,
             constant=float(self.intercept_scaling),
-            alpha=None if isinstance(self.alpha, str) else float(self.alpha),
+            alpha=stated(self.alpha, float),
             positive_share=self._positive_share(facts.n_privacy_units),
             threshold_share=self.threshold_share if is_private and self.fit_intercept else 0.0,
             threshold=threshold,
@@ -199,10 +201,7 @@ class PrivateAUCClassifier(PrivateLinearClassifier):
         """Return the public share of the positive records, if there is one."""
         if isinstance(self.class_counts, str):
             return None
-        try:
-            counts = np.asarray(self.class_counts, dtype=np.float64)
-        except (TypeError, ValueError):
-            counts = np.empty(0)
+        counts = floats_or_nan(self.class_counts)
         if counts.shape != (2,) or not (np.isfinite(counts) & (counts > 0)).all():
             raise ValueError("class_counts must be 'private' or two positive public numbers")
         # A class of less than one record has no meaning, and would cause a division by zero.
@@ -210,7 +209,3 @@ class PrivateAUCClassifier(PrivateLinearClassifier):
             share = float(1.0 / (1.0 + counts[1] / counts[0]))
         least = 1.0 / (n_samples + 1)
         return min(max(share, least), 1.0 - least)
-
-    @property
-    def _is_binary(self) -> bool:
-        return True

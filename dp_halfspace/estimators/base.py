@@ -6,14 +6,12 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from numbers import Real
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
-from scipy.special import log_expit, log_softmax
 from sklearn.base import ClassifierMixin
 from sklearn.utils import Tags
 from sklearn.utils.metaestimators import available_if
@@ -28,14 +26,12 @@ from dp_halfspace._budget import (
 )
 from dp_halfspace._memory import NUMBER_BYTES, by_blocks, refuse_beyond_memory
 from dp_halfspace._params import (
-    check_values,
+    PUBLIC_NUMBER,
     fit_context,
     label_weights,
     plain,
-    public_number,
     resolved_delta,
 )
-from dp_halfspace._silence import IGNORED_WARNINGS
 from dp_halfspace._sklearn_compat import (
     HAS_CALLBACKS,
     FitTasks,
@@ -170,15 +166,14 @@ class PrivateClassifier(ClassifierMixin, SharedLedger, ABC):
         """
         # Plan: every number that privacy rests on follows from public facts.
         data = self._training_data(X, y, groups, sample_weight)
-        plan = self._fit_plan(data)
-        record = self._record(plan, data)
+        plan, record = self._planned(data)
         warn_of_calls_around(record)
         warn_of_weak_budget(record)
         self._warn_of_data(data, y)
         if self.verbose:
             print(f"{type(self).__name__} is about to release: {record}")
         # Pay: the ledger is charged before any noise is drawn.
-        permit = self._permit_for(record, partial(self._record_with, data), self.ledger, X)
+        permit = self._permit_for(record, data, self.ledger, X)
         tasks = FitTasks(self, _n_releases(record))
         permit.on_release = tasks.release
         # Run: make the releases, and map the coefficients back to the units of X.
@@ -226,7 +221,7 @@ class PrivateClassifier(ClassifierMixin, SharedLedger, ABC):
         **Privacy.** A function of public quantities, so calling it uses no budget.
         """
         data = self._training_data(X, y, groups, sample_weight)
-        record = self._record(self._fit_plan(data), data)
+        record = self._planned(data)[1]
         self._warn_of_data(data, y)
         return record
 
@@ -236,13 +231,6 @@ class PrivateClassifier(ClassifierMixin, SharedLedger, ABC):
         outlook = self._outlook(data)
         if outlook is not None and outlook.is_poor:
             warn_caller(str(outlook))
-
-    def _record_with(self, data: TrainingData, epsilon: float) -> PrivacyRecord:
-        """Return the record of a fit with another epsilon, without warnings."""
-        check_values({"epsilon": BUDGET["epsilon"]}, {"epsilon": epsilon}, type(self).__name__)
-        other = self._with_epsilon(epsilon)
-        with IGNORED_WARNINGS, np.errstate(all="ignore"):
-            return other._record(other._fit_plan(data), data)
 
     def _training_data(
         self, X: Any, y: ArrayLike, groups: Any = None, sample_weight: Any = None
@@ -289,10 +277,10 @@ class PrivateClassifier(ClassifierMixin, SharedLedger, ABC):
     def _set_fitted(self, fitted: Fitted, data: TrainingData, record: PrivacyRecord) -> None:
         """Set the fitted attributes, all at once."""
 
-    def _record(self, plan: FitPlan, data: TrainingData) -> PrivacyRecord:
-        """Return the record of the planned releases and of the facts assumed to be public."""
-        delta = resolved_delta(self.delta, data.n_privacy_units)
-        return self._record_of(plan, delta, data.people, self._public_parameters(data))
+    def _planned(self, data: TrainingData) -> tuple[FitPlan, PrivacyRecord]:
+        """Plan a fit, with the record of its releases and of the facts assumed to be public."""
+        plan, delta = self._fit_plan(data), resolved_delta(self.delta, data.n_privacy_units)
+        return plan, self._record_of(plan, delta, data.people, self._public_parameters(data))
 
     def _public_parameters(self, data: TrainingData) -> dict[str, Any]:
         """List the facts that the guarantee treats as public in every fit."""
@@ -470,9 +458,7 @@ class PrivateClassifier(ClassifierMixin, SharedLedger, ABC):
 
     def _log_probabilities(self, scores: NDArray[np.float64]) -> NDArray[np.float64]:
         """Convert log odds of the second class, or scores of all classes, to logarithms."""
-        if scores.ndim == 1:
-            return np.column_stack([log_expit(-scores), log_expit(scores)])
-        return np.asarray(log_softmax(scores, axis=1))
+        return probabilities.of_log_odds(scores)
 
     def _labels(self, scores: NDArray[np.float64]) -> NDArray[Any]:
         """Return the label with the largest score."""
@@ -501,9 +487,9 @@ class PrivateLinearClassifier(PrivateClassifier):
     _estimates_scales: ClassVar[bool] = True
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **PrivateClassifier._parameter_constraints,
-        "data_norm": [*public_number(), None],
+        "data_norm": [PUBLIC_NUMBER, None],
         "fit_intercept": ["boolean"],
-        "intercept_scaling": public_number(),
+        "intercept_scaling": [PUBLIC_NUMBER],
     }
 
     def _validate(self, X: Any, y: ArrayLike, groups: Any) -> TrainingData:
@@ -675,7 +661,7 @@ class DefaultStepsClassifier(PrivateLinearClassifier):
 
     def _log_probabilities(self, scores: NDArray[np.float64]) -> NDArray[np.float64]:
         if hasattr(self, "certainty_"):
-            return probabilities.log_probabilities_of_selection(scores, self.certainty_)
+            return super()._log_probabilities(self.certainty_ * probabilities.surety(scores))
         return probabilities.log_probabilities_of(scores)
 
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from dp_halfspace._memory import AT_ONCE, KEPT_BYTES, NUMBER_BYTES, refuse_beyond_memory
-from dp_halfspace._params import public_number
+from dp_halfspace._params import AUTO, PUBLIC_NUMBER, stated
 from dp_halfspace._sklearn_compat import Interval, StrOptions
 from dp_halfspace.engine.features import Features, joint_features
 from dp_halfspace.engine.linear import LinearFit, plan_features, plan_linear
@@ -30,7 +30,7 @@ from dp_halfspace.estimators._kernel_features import (
 from dp_halfspace.estimators._small_tables import plan_small_fit
 from dp_halfspace.estimators._wrapped_plans import plan_rows
 from dp_halfspace.estimators.base import DefaultStepsClassifier, has_defaults
-from dp_halfspace.papers import SMALLEST_MARGIN, SOLVERS
+from dp_halfspace.papers import KNOWN_MARGIN, SOLVERS
 from dp_halfspace.papers.kernel import KernelTraining
 from dp_halfspace.papers.margin_selection import (
     MarginChoice,
@@ -50,8 +50,6 @@ from dp_halfspace.projection.linear import PROJECTIONS
 if TYPE_CHECKING:
     from dp_halfspace.data.validation import TrainingData
     from dp_halfspace.privacy.record import PrivacyRecord
-
-_MEGABYTE = 2**20
 
 
 def _feature_bytes(n_components: int) -> int:
@@ -240,14 +238,11 @@ class PrivateKernelClassifier(DefaultStepsClassifier):
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **DefaultStepsClassifier._parameter_constraints,
         "kernel": [StrOptions({*ADDITIVE, "rbf", "polynomial"})],
-        "length_scale": [StrOptions({"auto"}), *public_number()],
-        "n_components": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"})],
+        "length_scale": [AUTO, PUBLIC_NUMBER],
+        "n_components": [Interval(Integral, 1, None, closed="left"), AUTO],
         "degree": [Interval(Integral, 1, 16, closed="both")],
         "coef0": [Interval(Real, 0, 1e6, closed="both")],
-        "margin": [
-            StrOptions({"auto", "select"}),
-            Interval(Real, SMALLEST_MARGIN, 1, closed="both"),
-        ],
+        "margin": [StrOptions({"auto", "select"}), KNOWN_MARGIN],
         "solver": [StrOptions(set(SOLVERS))],
         "projection": [StrOptions(set(PROJECTIONS)), None],
         "cache_size": [Interval(Real, 0, 1e9, closed="both")],
@@ -312,7 +307,7 @@ class PrivateKernelClassifier(DefaultStepsClassifier):
         return int(public_generator(self.random_state, "features").integers(2**63))
 
     def _memory(self) -> int:
-        return int(float(self.cache_size) * _MEGABYTE)
+        return int(float(self.cache_size) * 2**20)
 
     def _feature_facts(self, feature_map: FeatureMap, seed: int) -> dict[str, Any]:
         """Return the public facts of the features for the record."""
@@ -356,7 +351,7 @@ class PrivateKernelClassifier(DefaultStepsClassifier):
 
     def _drawn_map(self, facts: PublicFacts, budget: Budget, seed: int) -> FeatureMap:
         """Draw the public features."""
-        size = None if isinstance(self.n_components, str) else int(self.n_components)
+        size = stated(self.n_components, int)
         d = facts.n_features
         scale = relative_scale(self.length_scale, facts.data_norm)
         drawn: FeatureMap
@@ -373,7 +368,7 @@ class PrivateKernelClassifier(DefaultStepsClassifier):
             _refuse_features(size, facts)
             drawn = self._drawn_kernel(facts, scale, size, np.random.default_rng(seed))
         return project_features(
-            drawn, self.projection, self._margin(), facts.n_privacy_units, seed + 1
+            drawn, self.projection, stated(self.margin, float), facts.n_privacy_units, seed + 1
         )
 
     def _drawn_kernel(
@@ -395,23 +390,19 @@ class PrivateKernelClassifier(DefaultStepsClassifier):
             return None
         # The features are the columns themselves.
         columns = AdditiveMap(facts.n_features, 1, clip=np.inf)
-        own = {"margin_": 0.0, "feature_map_": columns, "n_components_": facts.n_features}
-        plan = plan_small_fit(facts, budget, self.random_state, own)
-        return None if plan is None else replace(plan, norm_of_rows=1.0)
+        own = {"feature_map_": columns, "n_components_": facts.n_features}
+        plan = plan_small_fit(facts, budget, self.random_state)
+        return None if plan is None else replace(plan, norm_of_rows=1.0, attributes=own)
 
     def _takes_default_steps(self, *, is_pure: bool) -> bool:
         return self.margin == "auto" and self.solver == "noisy_gd" and not is_pure
-
-    def _margin(self) -> float | None:
-        """Return the known margin, if there is one."""
-        return None if isinstance(self.margin, str) else float(self.margin)
 
     def _plan_training(
         self, problem: Problem, feature_map: FeatureMap, budget: Budget
     ) -> LinearTraining | MarginChoice:
         """Fix the public numbers of a fit on features."""
         if self.margin != "select":
-            asked = (self.solver, self._margin(), budget)
+            asked = (self.solver, stated(self.margin, float), budget)
             return plan_kernel_training(problem, *asked, feature_map=feature_map)
         if problem.facts.balances_classes:
             raise ValueError("class_weight='balanced' needs margin='auto' or a known margin")

@@ -18,13 +18,13 @@ from scipy import sparse
 from scipy.linalg import eigh
 
 from dp_halfspace._memory import NUMBER_BYTES, by_blocks
-from dp_halfspace._params import NUMBER_RANGE, public_number
+from dp_halfspace._params import AUTO, NUMBER_RANGE, PUBLIC_NUMBER, stated
 from dp_halfspace._rounding import EPS, TINY
 from dp_halfspace._sklearn_compat import Interval, StrOptions
 from dp_halfspace.data.validation import TrainingData
 from dp_halfspace.engine.plan import Fitted, PublicFacts, WrappedPlan
 from dp_halfspace.estimators.base import PrivateClassifier, PrivateLinearClassifier
-from dp_halfspace.papers import SMALLEST_MARGIN
+from dp_halfspace.papers import KNOWN_MARGIN
 from dp_halfspace.papers.labels import (
     LabelSearch,
     LabelStatistic,
@@ -38,7 +38,7 @@ from dp_halfspace.privacy.door import Door
 from dp_halfspace.privacy.randomness import public_generator
 from dp_halfspace.projection.features import draw_fourier
 from dp_halfspace.projection.linear import RademacherMap, draw_rademacher
-from dp_halfspace.rows.blocks import LONGEST, FloatArray, clip_scales, sums_of_squares
+from dp_halfspace.rows.blocks import LONGEST, FloatArray, clip_scales, scale_csr, sums_of_squares
 from dp_halfspace.rows.rows import Rows, inverse_lengths
 
 # Number of records from which bandwidth and moments are computed.
@@ -104,7 +104,8 @@ def fit_label_features(
         # Rows are drawn at random, because evenly spaced rows of a series may all be at the same
         # phase.
         sample = X[np.sort(rng.choice(X.shape[0], _FITTED_ROWS, replace=False))]
-    scale = _largest_entry(_clip_rows(sample, data_norm))
+    largest = float(abs(_clip_rows(sample, data_norm)).max())
+    scale = max(largest, TINY) if largest > 0 else 1.0
     d = X.shape[1]
     matrix: FloatArray | RademacherMap | None = None
     if kernel == "rbf":
@@ -127,10 +128,7 @@ def _clip_rows(X: Any, data_norm: float | None) -> Any:
     if data_norm is None:
         return X.astype(np.float64)
     factor = clip_scales(X, data_norm)
-    if sparse.issparse(X):
-        data = X.data.astype(np.float64) * np.repeat(factor, np.diff(X.indptr))
-        return sparse.csr_array((data, X.indices, X.indptr), shape=X.shape)
-    return X.astype(np.float64) * factor[:, None]
+    return scale_csr(X, factor) if sparse.issparse(X) else X.astype(np.float64) * factor[:, None]
 
 
 def _scale_rows(X: Any, data_norm: float | None, scale: float) -> Any:
@@ -140,13 +138,6 @@ def _scale_rows(X: Any, data_norm: float | None, scale: float) -> Any:
     values /= scale
     np.clip(values, -LONGEST, LONGEST, out=values)
     return rows
-
-
-def _largest_entry(X: Any) -> float:
-    """Return the largest absolute entry, or 1 for rows of zeros."""
-    values = X.data if sparse.issparse(X) else X
-    largest = float(np.abs(values).max(initial=0.0))
-    return max(largest, TINY) if largest > 0 else 1.0
 
 
 def _features(X: Any, matrix: FloatArray | RademacherMap | None) -> FloatArray:
@@ -401,14 +392,14 @@ class LabelPrivateClassifier(PrivateLinearClassifier):
         **PrivateLinearClassifier._parameter_constraints,
         "mechanism": [StrOptions({"statistic", "randomized_response", "net"})],
         "kernel": [StrOptions({"rbf", "linear"})],
-        "length_scale": [StrOptions({"median"}), *public_number()],
+        "length_scale": [StrOptions({"median"}), PUBLIC_NUMBER],
         "n_fourier": [Interval(Integral, 2, 10_000, closed="both")],
-        "n_components": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"}), None],
+        "n_components": [Interval(Integral, 1, None, closed="left"), AUTO, None],
         "whitening": [Interval(Real, 0, 1, closed="both")],
-        "alpha": [Interval(Real, 1e-9, NUMBER_RANGE[1], closed="both"), StrOptions({"auto"})],
+        "alpha": [Interval(Real, 1e-9, NUMBER_RANGE[1], closed="both"), AUTO],
         "n_candidates": [Interval(Integral, 1, MOST_CANDIDATES, closed="both")],
-        "n_stages": [Interval(Integral, 1, 64, closed="both"), StrOptions({"auto"})],
-        "margin": [Interval(Real, SMALLEST_MARGIN, 1, closed="both"), None],
+        "n_stages": [Interval(Integral, 1, 64, closed="both"), AUTO],
+        "margin": [KNOWN_MARGIN, None],
         "data_norm": [*PrivateLinearClassifier._parameter_constraints["data_norm"], None],
     }
 
@@ -431,7 +422,7 @@ class LabelPrivateClassifier(PrivateLinearClassifier):
             facts.features,
             rng,
             kernel=self.kernel,
-            length_scale=None if isinstance(self.length_scale, str) else float(self.length_scale),
+            length_scale=stated(self.length_scale, float),
             n_fourier=int(self.n_fourier) + int(self.n_fourier) % 2,
             n_components=None if size is None else int(size),
             whitening=float(self.whitening),
@@ -444,9 +435,9 @@ class LabelPrivateClassifier(PrivateLinearClassifier):
             rows,
             facts.n_classes,
             budget,
-            ridge=None if isinstance(self.alpha, str) else float(self.alpha),
+            ridge=stated(self.alpha, float),
             n_candidates=int(self.n_candidates),
-            n_stages=None if isinstance(self.n_stages, str) else int(self.n_stages),
+            n_stages=stated(self.n_stages, int),
             seed=seed,
             margin=self._net_margin(facts.n_classes),
         )

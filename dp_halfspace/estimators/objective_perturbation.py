@@ -6,12 +6,13 @@ import math
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
-from dp_halfspace._params import public_number
+from dp_halfspace._params import AUTO, PUBLIC_NUMBER, stated
 from dp_halfspace._sklearn_compat import StrOptions
 from dp_halfspace.engine.moment import WIDEST
 from dp_halfspace.engine.plan import FitPlan, PublicFacts, refuse_projected_rows
 from dp_halfspace.estimators._centred import (
     COMPONENTS,
+    NO_MOMENT,
     CentredFit,
     ClippedFit,
     RowsRead,
@@ -183,9 +184,9 @@ class ObjectivePerturbationClassifier(PrivateLinearClassifier):
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **PrivateLinearClassifier._parameter_constraints,
         "loss": [StrOptions({"logistic", "huber_hinge"})],
-        "alpha": [*public_number(), StrOptions({"auto"})],
+        "alpha": [PUBLIC_NUMBER, AUTO],
         "rows": [StrOptions({"centred", "clipped"})],
-        "preconditioner": ["boolean", StrOptions({"auto"})],
+        "preconditioner": ["boolean", AUTO],
         "optimizer": [StrOptions({*OPTIMIZERS, *STOCHASTIC}), callable],
     }
 
@@ -199,7 +200,7 @@ class ObjectivePerturbationClassifier(PrivateLinearClassifier):
         """Plan a fit of rows in the scales that were chosen for them."""
         facts.refuse_scores_of_all()
         loss = get_loss(self.loss)
-        ridge = None if isinstance(self.alpha, str) else float(self.alpha)
+        ridge = stated(self.alpha, float)
         parameters = {"loss": self.loss, "rows": self.rows}
         constant, optimizer = self._constant_column(), minimiser_of(self.optimizer)
         if self.rows == "clipped":
@@ -223,10 +224,7 @@ class ObjectivePerturbationClassifier(PrivateLinearClassifier):
         how: dict[str, Any] = {"ridge": ridge, "optimizer": optimizer}
         plan = plan_centred_objective(read, loss, budget, has_moment=is_wanted, **how)
         if self.preconditioner is True and not plan.releases:
-            raise ValueError(
-                "preconditioner=True needs at most 512 columns and enough budget and rows: use "
-                "preconditioner='auto' or False"
-            )
+            raise ValueError(NO_MOMENT)
         return replace(plan, public={**plan.public, **parameters}, attributes=_OBJECTIVE_ATTRIBUTES)
 
     def _why_no_probabilities(self) -> str:

@@ -10,10 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import log_expit
 
-from dp_halfspace._params import public_number
+from dp_halfspace._params import AUTO, PUBLIC_NUMBER, stated
 from dp_halfspace._sklearn_compat import Interval, Options, StrOptions
 from dp_halfspace.engine.plan import FitPlan, PublicFacts
 from dp_halfspace.estimators._centred import (
+    NO_MOMENT,
     CentredFit,
     ClippedFit,
     RowsRead,
@@ -228,12 +229,12 @@ class OutputPerturbationClassifier(PrivateLinearClassifier):
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **PrivateLinearClassifier._parameter_constraints,
         "loss": [StrOptions(set(_LOSSES))],
-        "alpha": [*public_number(), StrOptions({"auto"})],
-        "preconditioner": ["boolean", StrOptions({"auto"})],
+        "alpha": [PUBLIC_NUMBER, AUTO],
+        "preconditioner": ["boolean", AUTO],
         "optimizer": [StrOptions({*OPTIMIZERS, *STOCHASTIC}), callable],
-        "project": ["boolean", StrOptions({"auto"})],
-        "tilt": [Options(Real, {0}), *public_number()],
-        "adversary_radius": [Options(Real, {0}), *public_number()],
+        "project": ["boolean", AUTO],
+        "tilt": [Options(Real, {0}), PUBLIC_NUMBER],
+        "adversary_radius": [Options(Real, {0}), PUBLIC_NUMBER],
         "adversary_norm": [Options(Real, {2}), StrOptions({"inf"})],
         "adversary_smoothing": [Interval(Real, 1e-9, 1, closed="both")],
     }
@@ -282,16 +283,13 @@ class OutputPerturbationClassifier(PrivateLinearClassifier):
             RowsRead(facts, self._constant_column() or 0.0),
             get_loss(self.loss),
             budget,
-            ridge=None if isinstance(self.alpha, str) else float(self.alpha),
+            ridge=stated(self.alpha, float),
             optimizer=minimiser_of(self.optimizer),
             projects=self.project is True,
         )
         if plan is None:
             if self.preconditioner is True:
-                raise ValueError(
-                    "preconditioner=True needs at most 512 columns and enough budget and rows: use "
-                    "preconditioner='auto' or False"
-                )
+                raise ValueError(NO_MOMENT)
             return None
         if facts.is_chunked:
             raise ValueError(
@@ -307,11 +305,10 @@ class OutputPerturbationClassifier(PrivateLinearClassifier):
         loss = get_loss(self.loss)
         attack = self._adversary(facts, loss)
         risk = clipped_risk(facts, loss, constant, tilt=float(self.tilt), adversary=attack)
-        if isinstance(self.alpha, str):
-            epsilon, delta = budget.epsilon, budget.delta
-            ridge = output_ridge(risk, epsilon, delta, norm_guess=_NORM_GUESS / norm)
-        else:
-            ridge = float(self.alpha)
+        ridge = stated(self.alpha, float)
+        if ridge is None:
+            guess = _NORM_GUESS / norm
+            ridge = output_ridge(risk, budget.epsilon, budget.delta, norm_guess=guess)
         projects = risk.robust if isinstance(self.project, str) else self.project
         plan = plan_output(
             risk, ridge, budget.noise, optimizer=minimiser_of(self.optimizer), projects=projects

@@ -6,13 +6,14 @@ from dataclasses import dataclass, replace
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
+from dp_halfspace._params import AUTO, stated
 from dp_halfspace._sklearn_compat import Interval, Options, StrOptions
 from dp_halfspace.data.validation import TrainingData
 from dp_halfspace.engine.plan import FitPlan, Fitted, PublicFacts
 from dp_halfspace.estimators._small_tables import plan_small_fit
 from dp_halfspace.estimators._wrapped_plans import plan_rows
 from dp_halfspace.estimators.base import PrivateLinearClassifier, has_defaults
-from dp_halfspace.papers import SMALLEST_MARGIN
+from dp_halfspace.papers import KNOWN_MARGIN
 from dp_halfspace.papers.halfspace_search import plan_direction_training
 from dp_halfspace.papers.staged_search import MOST_CANDIDATES
 from dp_halfspace.papers.training import LinearTraining, Problem
@@ -148,22 +149,16 @@ class PureHalfspaceClassifier(PrivateLinearClassifier):
     n_components: int | str = "auto"
     delta: float = 0.0
 
+    _is_binary = True
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **PrivateLinearClassifier._parameter_constraints,
         "delta": [Options(Real, {0})],
-        "n_directions": [
-            Interval(Integral, 2, MOST_CANDIDATES, closed="both"),
-            StrOptions({"auto"}),
-        ],
-        "n_stages": [Interval(Integral, 1, 64, closed="both"), StrOptions({"auto"})],
-        "margin": [Interval(Real, SMALLEST_MARGIN, 1, closed="both"), None],
+        "n_directions": [Interval(Integral, 2, MOST_CANDIDATES, closed="both"), AUTO],
+        "n_stages": [Interval(Integral, 1, 64, closed="both"), AUTO],
+        "margin": [KNOWN_MARGIN, None],
         "projection": [StrOptions({"auto", *PROJECTIONS}), None],
-        "n_components": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"})],
+        "n_components": [Interval(Integral, 1, None, closed="left"), AUTO],
     }
-
-    @property
-    def _is_binary(self) -> bool:
-        return True
 
     def _plan(self, facts: PublicFacts, budget: Budget) -> FitPlan:
         if facts.n_classes != 2:
@@ -187,7 +182,7 @@ class PureHalfspaceClassifier(PrivateLinearClassifier):
             facts,
             self._constant_column(),
             projection=self.projection,
-            n_components=None if isinstance(self.n_components, str) else self.n_components,
+            n_components=stated(self.n_components, int),
             tail_fraction=0.0,
             seed=self.random_state,
         )
@@ -195,8 +190,8 @@ class PureHalfspaceClassifier(PrivateLinearClassifier):
         plan = plan_direction_training(
             problem,
             budget,
-            n_directions=None if isinstance(self.n_directions, str) else int(self.n_directions),
-            n_stages=None if isinstance(self.n_stages, str) else int(self.n_stages),
+            n_directions=stated(self.n_directions, int),
+            n_stages=stated(self.n_stages, int),
             margin=margin,
         )
         parameters = {

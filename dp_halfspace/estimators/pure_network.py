@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from dp_halfspace._params import AUTO, stated
 from dp_halfspace._sklearn_compat import Interval, Options, StrOptions
 from dp_halfspace.data.record_weights import WeighedRows, weighed
 from dp_halfspace.data.validation import TrainingData
@@ -38,7 +39,7 @@ from dp_halfspace.papers.staged_search import (
 from dp_halfspace.privacy.budget import Budget
 from dp_halfspace.privacy.door import Door
 from dp_halfspace.privacy.randomness import public_generator
-from dp_halfspace.projection.linear import PROJECTIONS, LinearMap, draw_projection
+from dp_halfspace.projection.linear import PROJECTIONS, LinearMap, draw_projection, within_unit_ball
 from dp_halfspace.rows.blocks import clip_scales
 from dp_halfspace.rows.rows import Rows
 
@@ -212,16 +213,14 @@ class PureNetworkClassifier(PrivateLinearClassifier):
     n_components: int | str = "auto"
     delta: float = 0.0
 
+    _is_binary = True
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **PrivateLinearClassifier._parameter_constraints,
         "n_hidden": [Interval(Integral, 1, _MOST_PARAMETERS, closed="both"), "array-like"],
-        "n_candidates": [
-            Interval(Integral, 1, MOST_CANDIDATES, closed="both"),
-            StrOptions({"auto"}),
-        ],
-        "n_stages": [Interval(Integral, 1, 64, closed="both"), StrOptions({"auto"})],
+        "n_candidates": [Interval(Integral, 1, MOST_CANDIDATES, closed="both"), AUTO],
+        "n_stages": [Interval(Integral, 1, 64, closed="both"), AUTO],
         "projection": [StrOptions({"auto", *PROJECTIONS}), None],
-        "n_components": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"})],
+        "n_components": [Interval(Integral, 1, None, closed="left"), AUTO],
         "delta": [Options(Real, {0})],
     }
 
@@ -239,7 +238,7 @@ class PureNetworkClassifier(PrivateLinearClassifier):
         kind = self.projection
         if kind == "auto":
             kind = "rademacher" if facts.n_features > MOST_DIMENSIONS else None
-        size = MOST_DIMENSIONS if isinstance(self.n_components, str) else int(self.n_components)
+        size = stated(self.n_components, int) or MOST_DIMENSIONS
         rng = np.random.default_rng(seed)
         linear_map = None
         if kind is not None:
@@ -250,20 +249,12 @@ class PureNetworkClassifier(PrivateLinearClassifier):
 
     def _margins(self, X: Any) -> NDArray[np.float64]:
         hidden = _points(X, self.data_norm_, self.projection_)
-        for coef, intercept in self._hidden_layers():
+        for coef, intercept in zip(self.hidden_coef_, self.hidden_intercept_, strict=True):
             hidden = np.tanh(hidden @ coef.T + intercept)
         return np.asarray(hidden @ self.coef_.T)
 
-    def _hidden_layers(self) -> list[tuple[NDArray[np.float64], NDArray[np.float64]]]:
-        """Return coefficients and intercepts of the hidden layers, the first one first."""
-        return list(zip(self.hidden_coef_, self.hidden_intercept_, strict=True))
-
     def _n_columns(self, data: TrainingData | None) -> None:
         """Return None: no rule of an outlook was measured for this class."""
-
-    @property
-    def _is_binary(self) -> bool:
-        return True
 
     def _shape(
         self, facts: PublicFacts, linear_map: LinearMap | None, budget: Budget
@@ -328,7 +319,4 @@ def _points(X: Any, data_norm: float, linear_map: LinearMap | None) -> NDArray[n
     """Return the inputs of the hidden layer: rows of norm at most one, each independently."""
     scale = clip_scales(X, data_norm) / data_norm
     features = X if linear_map is None else linear_map.apply(X)
-    points = Rows(features, scale).dense(np.arange(X.shape[0]))
-    lengths = np.sqrt(np.einsum("ij,ij->i", points, points))
-    points /= np.maximum(lengths, 1.0)[:, None]
-    return points
+    return within_unit_ball(Rows(features, scale).dense(np.arange(X.shape[0])))

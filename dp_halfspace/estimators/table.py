@@ -46,6 +46,7 @@ from dp_halfspace.estimators._table_plans import (
     owners_of,
     stated_scales,
 )
+from dp_halfspace.estimators._wrapped_plans import PURE_BALANCE
 from dp_halfspace.estimators.adaptive_margin import AdaptiveMarginClassifier
 from dp_halfspace.estimators.base import PrivateClassifier
 from dp_halfspace.estimators.kernel import COLUMN_TERMS, PrivateKernelClassifier
@@ -292,7 +293,6 @@ class PrivateTableClassifier(PrivateClassifier):
             replace(facts, data_norm=1.0),
             budget,
             self.random_state,
-            {"margin_": 0.0},
             # Errors are not counted for a population with other weights.
             counts=self.probability and self.class_weight is None,
             widths=data.encoding.widths,
@@ -389,9 +389,7 @@ class PrivateTableClassifier(PrivateClassifier):
     ) -> PureFit:
         """Plan scales and a perturbed objective for pure DP."""
         if facts.balances_classes:
-            raise ValueError(
-                "class_weight='balanced' needs delta > 0: for pure epsilon give PUBLIC weights"
-            )
+            raise ValueError(PURE_BALANCE)
         scales, n_estimated = None, len(features.estimated)
         if n_estimated:
             paid = affordable_scales(facts.n_privacy_units, n_estimated, budget)

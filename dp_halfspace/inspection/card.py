@@ -39,7 +39,7 @@ from dp_halfspace.inspection.effect_displays import (
 from dp_halfspace.ledger.ledger import PrivacyLedger, open_ledger
 from dp_halfspace.ledger.store import belongs_to_ledger
 from dp_halfspace.preprocessing.scalers import ReleasedScaler
-from dp_halfspace.privacy.record import SHOWN_RATES, PrivacyRecord, rounded_text
+from dp_halfspace.privacy.record import SHOWN_RATES, PrivacyRecord, rounded_text, unit_of
 
 # Number of columns whose effects are shown, largest effects first.
 _MOST_CURVES = 24
@@ -115,7 +115,7 @@ def model_card(
     stated = {"Purpose": purpose, "Population": population, "Limits": limits, "Contact": contact}
     about = [(name, " ".join(text.split())) for name, text in stated.items() if text.strip()]
     inner, uncovered = private_part(model)
-    if groups is not None and inner.privacy_.adjacency != "replace-one-person":
+    if groups is not None and unit_of(inner.privacy_) != "person":
         raise ValueError(
             f"groups={groups!r} names persons, and this fit does not protect them: its adjacency "
             f"is {inner.privacy_.adjacency!r}. Leave out groups, or fit with groups"
@@ -149,11 +149,10 @@ def outlook_for(model: Any) -> Outlook | None:
     n_columns = model._n_columns(None) if isinstance(model, PrivateClassifier) else None
     if n_columns is None or not math.isfinite(record.epsilon):
         return None
-    unit = "persons" if record.adjacency == "replace-one-person" else "records"
     facts = dict(record.public)
     # The best model of a search was fitted with a part of the budget.
     epsilon = float(facts.get("epsilon_of_a_run", record.epsilon))
-    return Outlook(int(facts["n_samples"]), n_columns, epsilon, unit)
+    return Outlook(int(facts["n_samples"]), n_columns, epsilon, f"{unit_of(record)}s")
 
 
 def _promise(model: Any, groups: str | None) -> str:
@@ -223,7 +222,7 @@ def _public(model: Any, groups: str | None) -> str:
     columns = [(name, kind, note if name in estimated else "") for name, kind in used]
     dropped = [name for name, kind in kinds if kind == "drop"]
     n_columns = len(columns) or getattr(model, "n_features_in_", None)
-    people = groups is not None or model.privacy_.adjacency == "replace-one-person"
+    people = groups is not None or unit_of(model.privacy_) == "person"
     text = table(
         ("Number of persons" if people else "Number of rows", facts["n_samples"]),
         (f"Labels, {source}", ", ".join(map(str, model.classes_))),
@@ -276,8 +275,7 @@ def _measured(model: Any, scores: Sequence[Any]) -> str:
 
 def _cost_of_scores(record: PrivacyRecord) -> str:
     facts = dict(record.public)
-    unit = "persons" if record.adjacency == "replace-one-person" else "records"
-    what = f"The scores on {facts['n_samples']} {unit}"
+    what = f"The scores on {facts['n_samples']} {unit_of(record)}s"
     if not math.isfinite(record.epsilon):
         return f"{what} have no noise (ε is infinite), so they are not private."
     if record.noise == "seeded":

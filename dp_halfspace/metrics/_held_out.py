@@ -22,9 +22,10 @@ from dp_halfspace.data.people import People
 from dp_halfspace.data.sparse_rows import checked_csr
 from dp_halfspace.data.validation import (
     call_silently,
-    check_lengths,
+    check_length,
     class_indices,
     is_chunked,
+    n_rows,
     refuse_foreign_arrays,
 )
 
@@ -105,7 +106,7 @@ def held_out(model: Any, X: Any, y: ArrayLike, groups: Any) -> HeldOut:
     # Rows are taken from the matrix before the model checks them.
     X = checked_csr(X) if sparse.issparse(X) else X
     codes, classes = class_indices(y, classes)
-    check_lengths(X, codes, hides_rows=groups is not None)
+    check_length("y", codes, n_rows(X), hides_rows=groups is not None)
     if not len(codes):
         raise ValueError("X has no rows")
     order, people, codes = sort_by_person(groups, np.arange(len(codes)), codes)

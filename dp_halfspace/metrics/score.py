@@ -346,7 +346,7 @@ def private_score(
                 delta=delta,
                 adjacency="replace-one" if data.people is None else "replace-one-person",
                 events=tuple(event for job in jobs for event in job.events),
-                noise="none" if math.isinf(epsilon) else noise_kind(random_state),
+                noise=noise_kind(random_state, epsilon),
                 public={**sizes, "metric": metric, **values},
             )
             return jobs, record

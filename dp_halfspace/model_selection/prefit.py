@@ -111,7 +111,7 @@ class PrefitClassifier(WrappingClassifier, ABC):
         self._warn_of_plan(plan, data)
         # Evaluate the model before anything is charged, so that its own errors cost nothing.
         values = data.outcomes(self._outcome, self.estimator)
-        permit = self._permit_for(record, partial(self._record_with, data), self.ledger, X)
+        permit = self._permit_for(record, data, self.ledger, X)
         self._release(plan, Door(replace(data, values=values), permit))
         self.classes_, self.privacy_ = data.classes, record
         self._warn_of_release(plan, data)

@@ -257,7 +257,7 @@ class PrivateSearchCV(WrappingClassifier):
         warn_of_weak_budget(total)
         ledger = self.estimator.ledger if self.ledger is None else self.ledger
         check_workers(self._candidate(candidates[0]), X, y, self.scoring, self.n_jobs)
-        permit = self._permit_for(total, partial(self._record_with, data), ledger, X)
+        permit = self._permit_for(total, data, ledger, X)
 
         index, best = self._run_search(plan, candidates, X, y, permit)
 
@@ -338,7 +338,7 @@ class PrivateSearchCV(WrappingClassifier):
             delta=delta,
             adjacency=first.adjacency,
             events=plan.events,
-            noise="none" if math.isinf(epsilon) else noise_kind(self.random_state),
+            noise=noise_kind(self.random_state, epsilon),
             public={
                 **{k: v for k, v in facts.items() if k in _KEPT_FACTS},
                 "estimator": type(self.estimator).__name__,

@@ -5,7 +5,6 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import partial
 from numbers import Real
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -18,11 +17,10 @@ from sklearn.utils.validation import check_is_fitted
 
 from dp_halfspace._budget import BUDGET, SharedLedger
 from dp_halfspace._params import fit_context, require, resolved_delta, storable
-from dp_halfspace._silence import result_or
 from dp_halfspace._sklearn_compat import Interval
 from dp_halfspace.data.chunked_data import by_chunks, checked_chunks
 from dp_halfspace.data.owners import sort_by_person
-from dp_halfspace.data.validation import check_features, is_chunked, stand_in
+from dp_halfspace.data.validation import check_features, floats_or_nan, is_chunked, stand_in
 from dp_halfspace.engine.moment import RowClip
 from dp_halfspace.engine.scales import (
     CLIP,
@@ -50,11 +48,6 @@ def check_dense(estimator: BaseEstimator, X: Any, *, reset: bool, hides_rows: bo
     # A data frame whose columns are all stored sparsely becomes a sparse matrix.
     _refuse_sparse(checked)
     return np.asarray(checked)
-
-
-def _as_floats(values: Any) -> NDArray[np.float64]:
-    """Return an array of floats, or NaN for what is none."""
-    return result_or(np.array(np.nan), lambda: np.asarray(values, dtype=np.float64))
 
 
 def _refuse_sparse(X: Any) -> None:
@@ -202,7 +195,7 @@ class ReleasedScaler(ColumnScaler):
 
     def _scales(self) -> tuple[ColumnScales, float]:
         require("positive", clip=self.clip)
-        center, scale = map(_as_floats, (self.center, self.scale))
+        center, scale = map(floats_or_nan, (self.center, self.scale))
         for name, numbers in (("center", center), ("scale", scale)):
             if numbers.ndim != 1 or not np.isfinite(numbers).all():
                 raise ValueError(f"{name} must be a list of finite numbers, one for each column")
@@ -258,7 +251,7 @@ class PublicScaler(ColumnScaler):
             if missing:
                 raise ValueError(f"ranges has no (low, high) for column {missing[0]!r}")
             ranges = [ranges[name] for name in names]
-        ends, n_features = _as_floats(ranges), self.n_features_in_
+        ends, n_features = floats_or_nan(ranges), self.n_features_in_
         is_finite = ends.shape == (n_features, 2) and bool(np.isfinite(ends).all())
         if not is_finite or not (ends[:, 0] < ends[:, 1]).all():
             raise ValueError(
@@ -368,7 +361,7 @@ class PrivateScaler(SharedLedger, ColumnScaler):
         probe = stand_in(self)
         data = self._training_data(X, y, groups, probe)
         plan, record = self._planned(data)
-        permit = self._permit_for(record, partial(self._record_with, data), self.ledger, X)
+        permit = self._permit_for(record, data, self.ledger, X)
 
         scales = plan.run(Door(data, permit))
 

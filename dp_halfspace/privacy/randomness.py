@@ -9,6 +9,7 @@ generator on a stream of its own, so publishing them says nothing about the nois
 from __future__ import annotations
 
 import hashlib
+import math
 import os
 import threading
 import warnings
@@ -161,8 +162,10 @@ def _check_seed(random_state: object) -> int:
     )
 
 
-def noise_kind(random_state: int | None) -> str:
-    """Return the kind of the source that `noise_source` would give, without a warning."""
+def noise_kind(random_state: int | None, epsilon: float) -> str:
+    """Return the kind of the noise of a fit: of the source that `noise_source` gives, or none."""
+    if math.isinf(epsilon):
+        return "none"
     return OS_RANDOMNESS.kind if random_state is None else "seeded"
 
 

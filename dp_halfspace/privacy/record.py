@@ -341,6 +341,11 @@ class PrivacyRecord:
         return cls(**{**data, "events": events})
 
 
+def unit_of(record: PrivacyRecord) -> str:
+    """Return whom a record protects: each person, or each record of a table."""
+    return "person" if record.adjacency == "replace-one-person" else "record"
+
+
 def _freeze(value: Any) -> Any:
     """Return a public value as immutable plain data."""
     if isinstance(value, np.generic | np.ndarray):

@@ -88,7 +88,7 @@ def test_the_card_of_two_such_classes(folder, capsys):
 
 def test_what_is_said_prints_line_by_line():
     stream = io.StringIO()
-    write_out(stream, "a \x1b[31mred\x1b[0m name\r\nwith 2 lines\u2028\n")
+    write_out("a \x1b[31mred\x1b[0m name\r\nwith 2 lines\u2028\n", stream)
     assert stream.getvalue() == "a \\x1b[31mred\\x1b[0m name\\r\nwith 2 lines\\u2028\n"
 
 

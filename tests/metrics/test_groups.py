@@ -182,8 +182,8 @@ def test_no_interval_is_given_for_a_last_group_that_may_be_empty(metric):
         ({"by_values": None}, "by and by_values go together"),
         ({"by": None}, "by and by_values go together"),
         ({"by": "ward"}, "by must be one-dimensional"),
-        ({"by": WARD[:-1]}, "by and X must have the same number of rows, got 599 and 600"),
-        ({"by": WARD[:-1], "groups": np.arange(600)}, "by and X must have the same number of rows"),
+        ({"by": WARD[:-1]}, "X and by must have the same number of rows, got 600 and 599"),
+        ({"by": WARD[:-1], "groups": np.arange(600)}, "X and by must have the same number of rows"),
         ({"by": WARD[:, None]}, "by must be one-dimensional"),
         ({"by_values": "north"}, "by_values must be a list"),
         ({"by_values": []}, "at least one value, and of none missing"),
@@ -207,7 +207,7 @@ def test_refusals_cost_nothing(arguments, message):
 
 @pytest.mark.parametrize("n_more", [-1, 1])
 def test_groups_are_as_many_as_rows(n_more):
-    with pytest.raises(ValueError, match="by and X must have the same number of rows"):
+    with pytest.raises(ValueError, match="X and by must have the same number of rows"):
         private_score(Known(), X, Y, by=np.zeros(len(X) + n_more), by_values=[0])
 
 

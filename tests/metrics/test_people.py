@@ -195,7 +195,7 @@ def test_people_have_no_pure_scores_and_errors_count_no_rows():
     for arguments, message in (
         ({"delta": 0}, "groups needs delta > 0"),
         ({"y": Y[:-1]}, "same number of rows"),
-        ({"groups": [1, 2]}, "groups and X must have the same number of rows"),
+        ({"groups": [1, 2]}, "X and groups must have the same number of rows"),
     ):
         given = {"y": Y, "groups": np.arange(500) // 2, "ledger": book, **arguments}
         with pytest.raises(ValueError, match=message) as caught:

@@ -68,7 +68,7 @@ class Known(ClassifierMixin, BaseEstimator):
             delta=delta,
             adjacency="replace-one",
             events=(event,),
-            noise="none" if math.isinf(self.epsilon) else noise_kind(self.random_state),
+            noise=noise_kind(self.random_state, self.epsilon),
             public={"n_samples": len(y), "classes": (0, 1)},
         )
 
