@@ -173,7 +173,7 @@ def of_first_length(rng):
         X=rng.normal(size=(3, n_columns)), class_indices=np.array([0, 1, 1]), people=None,
         weights=None,
     )  # fmt: skip
-    rows = linear.first_rows(shape, linear.Known(class_weights=(1.0, 1.0)), data).X
+    rows = linear.first_rows(shape, linear.Known(), data).X
     last = rows.margins(np.append(np.zeros(n_columns), 1.0))[0]
     equals(shape.first_constant / last, "first_length", constant=shape.first_constant)
 

@@ -28,7 +28,6 @@ class KernelTraining(FitPlan):
     training: LinearTraining | MarginChoice
     feature_map: FeatureMap
     data_norm: float
-    intercept: float | None
     memory: int
     parameters: Mapping[str, Any]
 
@@ -60,7 +59,7 @@ class KernelTraining(FitPlan):
             used = used.choose_margin(door)
         released = used.algorithm.run(door)
         return Fitted(
-            *for_rows_as_given(released, used.constant_column, self.intercept, 1.0),
+            *for_rows_as_given(released, used.constant_column, 1.0),
             data_norm=self.data_norm,
             attributes={
                 "margin_": asked_margin(used, released),

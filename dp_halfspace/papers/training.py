@@ -169,9 +169,8 @@ class LinearTraining(FitPlan):
     def to_fitted(self, released: FloatArray) -> Fitted:
         """Map released coefficients back to rows as they were handed in: post-processing."""
         norm = self.problem.facts.data_norm
-        back = (self.constant_column, self.problem.intercept, norm, self.linear_map)
         return Fitted(
-            *for_rows_as_given(released, *back),
+            *for_rows_as_given(released, self.constant_column, norm, self.linear_map),
             data_norm=norm if self.problem.facts.is_scale_stated else math.inf,
             attributes={"margin_": asked_margin(self, released), "projection_": self.linear_map},
         )
