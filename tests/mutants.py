@@ -1083,9 +1083,9 @@ MUTANTS = [
             "test_sensitivity_test_sees_an_undeclared_weight",
         ),
         (
-            "softmax_slopes",
-            "np.maximum(norms, 1.0)",
-            "np.maximum(norms, 2.0)",
+            "margin_slopes",
+            "clip=1.0",
+            "clip=2.0",
             "test_sum_of_gradients_moves_by_two_at_most_and_does",
         ),
     ),
@@ -2971,7 +2971,7 @@ MUTANTS = [
         ),
         (
             "clipped_slopes_of_many",
-            "np.maximum(norms, CLIP)",
+            "np.maximum(norms, clip)",
             "1.0",
             "test_slopes_of_a_record_are_no_longer_than_the_clip_at_any_score",
         ),
@@ -7054,8 +7054,8 @@ MUTANTS = [
         ),
         (
             "clipped_slopes_of_many",
-            "weights[lo:hi] * CLIP",
-            "2.0 * weights[lo:hi] * CLIP",
+            "weights[lo:hi] * clip",
+            "2.0 * weights[lo:hi] * clip",
             "test_the_code_computes_the_formula_of_its_statement",
         ),
         (
@@ -7238,8 +7238,8 @@ MUTANTS = [
         ),
         (
             "step_sensitivity",
-            "evaluation=2.0 * n_classes + 32.0",
-            "evaluation=n_classes + 16.0",
+            "n_outputs=n_classes",
+            "n_outputs=-n_classes",
             "test_the_code_computes_the_formula_of_its_statement",
         ),
         (
@@ -7416,8 +7416,8 @@ MUTANTS = [
         ),
         (
             "moment_release",
-            "shape.n_samples, shape.n_final, shape.block_rows",
-            "shape.n_samples, shape.n_final, 1",
+            "shape.n_samples, shape.block_rows",
+            "shape.n_samples, 1",
             "test_roundings_are_those_of_the_blocks_in_which_rows_are_summed",
         ),
         (

@@ -363,9 +363,8 @@ def moment_release(
     - Sensitivity: ``sqrt(2)`` in the Frobenius norm, and an allowance for rounding.
     - Proof: ``docs/proofs/engine.md``, section 2.
     """
-    noise = moment_noise(
-        shape.n_samples, shape.n_final, shape.block_rows, budget, is_single=shape.is_single
-    )
+    sizes = shape.n_samples, shape.block_rows
+    noise = moment_noise(*sizes, budget, is_single=shape.is_single)
 
     def ask(known: Known, private: SlopedRows) -> FloatArray:
         del known

@@ -305,7 +305,7 @@ def plan_moment(shape: Shape, budget: Budget) -> tuple[tuple[Release[Known], ...
     first, rest = budget.split(NUMBER_SHARE)
     part, rest = rest.split(MOMENT_SHARE)
     size = shape.n_final
-    noise = moment_noise(shape.n_samples, size, shape.block_rows, part, is_single=False)
+    noise = moment_noise(shape.n_samples, shape.block_rows, part, is_single=False)
     edge = noise_deviation(noise, size * (size + 1) // 2) * math.sqrt(2.0 * size)
     if edge > shape.n_samples:
         return (), budget
