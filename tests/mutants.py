@@ -1594,7 +1594,7 @@ MUTANTS = [
         (
             "ListSelection.run",
             "self.candidate(int(released[0]))",
-            "self.candidate(int(self._all_costs(weights, door._Door__data).argmin()))",
+            "self.candidate(int(all_costs(self.costs, weights, door._Door__data).argmin()))",
             "test_selections_of_small_tables",
         ),
     ),
@@ -5159,8 +5159,8 @@ MUTANTS = [
         ),
         (
             "SoftmaxObjective._evaluate",
-            "logits -= logits.max(axis=1, keepdims=True)",
-            "logits -= logits.max()",
+            "softmax(logits, axis=1)",
+            "np.exp(logits - logits.max()) / np.exp(logits - logits.max()).sum(axis=1)[:, None]",
             "test_scores_of_each_row_are_measured_from_its_own_largest",
         ),
     ),
