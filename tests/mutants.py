@@ -5658,24 +5658,12 @@ MUTANTS = [
         ),
         (
             "Budget.split",
-            "self.epsilon * (1.0 - share)",
-            "self.epsilon",
+            "1.0 - share",
+            "1.0",
             "test_a_share_and_the_rest_make_the_whole",
         ),
-        (
-            "Budget.split",
-            "math.sqrt(1.0 - share) *",
-            "",
-            "test_a_share_and_the_rest_make_the_whole",
-        ),
-        ("Budget.equal_parts", "math.sqrt(count)", "1.0", "test_equal_parts_make_the_whole"),
+        ("Budget.equal_parts", "1.0 / count", "1.0", "test_equal_parts_make_the_whole"),
         ("Budget.epsilon", "* FAR_DOWN", "* 1.01", "test_a_share_and_the_rest_make_the_whole"),
-        (
-            "Budget.equal_parts",
-            "math.sqrt(count) * DOWN",
-            "math.sqrt(count)",
-            "test_parts_are_rounded_down",
-        ),
         (
             "Budget.parts",
             "math.sqrt(share) * DOWN",

@@ -153,11 +153,6 @@ class Shape:
     features: Features | None = None
 
     @property
-    def n_directions(self) -> float:
-        """Number of directions that whitening distinguishes."""
-        return DIRECTIONS if self.features is None else self.features.n_directions
-
-    @property
     def kind(self) -> type:
         """The type in which rows are read."""
         return np.float32 if self.is_single else np.float64
@@ -374,7 +369,8 @@ def moment_release(
     def use(known: Known, answer: FloatArray) -> Known:
         # Without a constant, the moment does not contain the sum of the weights.
         total = math.nan if shape.has_weights and shape.constant else shape.n_samples
-        how = {"constant": shape.constant, "n_directions": shape.n_directions}
+        distinguished = DIRECTIONS if shape.features is None else shape.features.n_directions
+        how = {"constant": shape.constant, "n_directions": distinguished}
         centring, total = centring_of(answer, total, noise, **how)
         return replace(known, centring=centring, total=total)
 
