@@ -776,7 +776,7 @@ MUTANTS = [
         "tests/estimators/test_sample_weight.py",
         (
             "LinearTraining.rows",
-            "relative_weights(self.problem.facts.class_weights)",
+            "self.problem.facts.relative_weights",
             "np.array(self.problem.facts.class_weights)",
             "tests/audit/test_replay.py::test_a_record_of_a_heavy_class_moves_no_value_by_more_than_its_sensitivity",
         ),
@@ -812,7 +812,7 @@ MUTANTS = [
         "tests/audit/test_replay.py",
         (
             "KernelTraining._rows",
-            "relative_weights(any_one.problem.facts.class_weights)",
+            "any_one.problem.facts.relative_weights",
             "__import__('numpy').array(any_one.problem.facts.class_weights)",
             "test_a_record_of_a_heavy_class_moves_no_value_by_more_than_its_sensitivity",
         ),
@@ -1315,12 +1315,12 @@ MUTANTS = [
         ),
     ),
     *of(
-        "estimators/_ranking.py",
+        "estimators/auc.py",
         "tests/audit/test_replay.py",
         (
-            "RankingFit._release_threshold",
-            "relative_weights(self.problem.error_weights)",
-            "np.array(self.problem.error_weights)",
+            "PrivateAUCClassifier._plan_ranking",
+            "tuple(facts.relative_weights.tolist())",
+            "facts.class_weights",
             "test_a_record_of_a_heavy_class_moves_no_value_by_more_than_its_sensitivity",
         ),
     ),
@@ -3653,7 +3653,7 @@ MUTANTS = [
         "tests/estimators/test_pure.py",
         (
             "_NetworkFit._rows",
-            "relative_weights(self.facts.class_weights)",
+            "self.facts.relative_weights",
             "np.array(self.facts.class_weights)",
             "test_a_record_moves_no_error_count_of_a_network_by_more_than_its_sensitivity",
         ),

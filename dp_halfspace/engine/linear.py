@@ -38,13 +38,7 @@ from dp_halfspace.engine.moment import (
     moment_noise,
     packed,
 )
-from dp_halfspace.engine.plan import (
-    FitPlan,
-    Fitted,
-    PublicFacts,
-    refuse_projected_rows,
-    relative_weights,
-)
+from dp_halfspace.engine.plan import FitPlan, Fitted, PublicFacts, refuse_projected_rows
 from dp_halfspace.engine.recalibration import recalibrated
 from dp_halfspace.engine.release import Release, asks_of, events_of, run
 from dp_halfspace.engine.scales import (
@@ -526,8 +520,8 @@ def _plan_releases(
         "private_second_moment": shape.has_moment,
         **({"precision": "float32"} if shape.is_single else {}),
     }
-    weights = relative_weights(facts.class_weights)
-    return LinearFit(shape, linear_releases(shape, budget), weights, stated, linear_map)
+    releases, weights = linear_releases(shape, budget), facts.relative_weights
+    return LinearFit(shape, releases, weights, stated, linear_map)
 
 
 def mapped(linear_map: LinearMap, data: TrainingData) -> TrainingData:

@@ -108,6 +108,11 @@ class PublicFacts:
     features: Any = None
     prior: LinearPrior | None = None
 
+    @property
+    def relative_weights(self) -> FloatArray:
+        """Weights of the classes, the largest one being 1."""
+        return np.array(self.class_weights) / max(self.class_weights)
+
     def with_class_weights(self, weights: FloatArray) -> PublicFacts:
         """Return the facts with released weights of the classes."""
         return replace(self, class_weights=tuple(weights.tolist()))
@@ -244,12 +249,6 @@ class WrappedPlan(FitPlan):
     def public(self) -> Mapping[str, Any]:
         """Public facts for the record."""
         return self.plan.public
-
-
-def relative_weights(class_weights: tuple[float, ...]) -> FloatArray:
-    """Return the weights of the classes, the largest one being 1."""
-    weights = np.array(class_weights)
-    return np.asarray(weights / weights.max())
 
 
 def for_rows_as_given(
