@@ -145,7 +145,7 @@ def of_share_of_rows(rng):
 
 def of_second_moment(rng):
     # So few rows that their rounding errors are below the factor.
-    noise = moment.moment_noise(2, int(rng.integers(1, 500)), 2, GAUSSIAN, is_single=False)
+    noise = moment.moment_noise(2, 2, GAUSSIAN, is_single=False)
     charges(noise.sensitivity, "second_moment")
 
 
@@ -173,7 +173,7 @@ def of_first_length(rng):
         X=rng.normal(size=(3, n_columns)), class_indices=np.array([0, 1, 1]), people=None,
         weights=None,
     )  # fmt: skip
-    rows = linear.first_rows(shape, linear.Known(class_weights=(1.0, 1.0)), data).X
+    rows = linear.first_rows(shape, linear.Known(), data).X
     last = rows.margins(np.append(np.zeros(n_columns), 1.0))[0]
     equals(shape.first_constant / last, "first_length", constant=shape.first_constant)
 
@@ -321,7 +321,7 @@ def sizes_of(rng):
 
 def of_moment_rounding(rng):
     sizes = sizes_of(rng)
-    noise = moment.moment_noise(sizes["records"], 9, sizes["block"], GAUSSIAN, is_single=False)
+    noise = moment.moment_noise(sizes["records"], sizes["block"], GAUSSIAN, is_single=False)
     proved = evaluated("second_moment") + evaluated("moment_rounding", **sizes)
     assert proved <= noise.sensitivity <= proved + 2.0**-39
 
@@ -329,7 +329,7 @@ def of_moment_rounding(rng):
 def of_moment_rounding_float32(rng):
     sizes = sizes_of(rng)
     noises = [
-        moment.moment_noise(sizes["records"], 9, sizes["block"], GAUSSIAN, is_single=is_single)
+        moment.moment_noise(sizes["records"], sizes["block"], GAUSSIAN, is_single=is_single)
         for is_single in (True, False)
     ]
     added = noises[0].sensitivity - noises[1].sensitivity

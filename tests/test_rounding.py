@@ -122,7 +122,7 @@ def raised_bounds():
     scales = plan_column_scales(FEW, 7, gaussian)
     yield "counts of octaves", scales.octaves.sensitivity, SQRT(14), UP
     yield "moments of columns", scales.moments.sensitivity, 2 * SQRT(7), UP
-    moment = moment_noise(FEW, 3, FEW, gaussian, is_single=False)
+    moment = moment_noise(FEW, FEW, gaussian, is_single=False)
     yield "second moment", moment.sensitivity, SQRT(2), UP
     yield "labels, two classes", statistic_sensitivity(FEW, 2, FEW), 1, UP
     yield "labels, more classes", statistic_sensitivity(FEW, 3, FEW), SQRT(2), UP

@@ -57,7 +57,7 @@ def class_counts(
     return np.bincount(classes, weights, minlength=n_classes).astype(np.float64)
 
 
-def balancing_weights(released: FloatArray, n_samples: int, noise: Any) -> tuple[float, ...]:
+def balancing_weights(released: FloatArray, n_samples: int, noise: Any) -> FloatArray:
     """Return the released size of the rarest class over that of each: post-processing.
 
     The standard deviation of the noise is subtracted from the largest size and added to every other
@@ -69,4 +69,4 @@ def balancing_weights(released: FloatArray, n_samples: int, noise: Any) -> tuple
     sizes = np.maximum(np.clip(released, 0.0, n_samples) + deviation, 1.0)
     sizes[common] -= 2.0 * deviation
     sizes[common] = sizes.max()
-    return tuple((sizes.min() / sizes).tolist())
+    return np.asarray(sizes.min() / sizes)

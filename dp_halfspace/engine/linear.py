@@ -1,10 +1,9 @@
 """The list of releases of a linear fit, and the model that follows from them.
 
-1. The number of records of each class, if classes are to be balanced.
-2. Centre and width of every column, unless the scale of rows is stated: three releases.
-3. The typical length of the rows, which then counts as one.
-4. The second moment of the rows with a constant: the rows are centred, whitened and clipped.
-5. Noisy steps of logistic regression on the rows of 4.
+1. Centre and width of every column, unless the scale of rows is stated: three releases.
+2. The typical length of the rows, which then counts as one.
+3. The second moment of the rows with a constant: the rows are centred, whitened and clipped.
+4. Noisy steps of logistic regression on the rows of 3.
 
 Proof: ``docs/proofs/engine.md``; constants: ``docs/defaults.md``.
 """
@@ -13,7 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -27,7 +26,6 @@ from dp_halfspace.data.chunks import apply_to_chunks, sum_over_chunks
 from dp_halfspace.data.people import People
 from dp_halfspace.data.record_weights import weights_of
 from dp_halfspace.data.validation import TrainingData
-from dp_halfspace.engine.counts import balancing_weights, count_noise, counts_asked
 from dp_halfspace.engine.features import Features, estimated_numbers, scales_pay
 from dp_halfspace.engine.moment import (
     CONSTANT,
@@ -40,13 +38,7 @@ from dp_halfspace.engine.moment import (
     moment_noise,
     packed,
 )
-from dp_halfspace.engine.plan import (
-    FitPlan,
-    Fitted,
-    PublicFacts,
-    refuse_projected_rows,
-    relative_weights,
-)
+from dp_halfspace.engine.plan import FitPlan, Fitted, PublicFacts, refuse_projected_rows
 from dp_halfspace.engine.recalibration import recalibrated
 from dp_halfspace.engine.release import Release, asks_of, events_of, run
 from dp_halfspace.engine.scales import (
@@ -110,14 +102,14 @@ COLUMN_CLIP = 1.5
 class Known(KnownScales):
     """What is known during a fit: public numbers, and what was released so far.
 
-    `length` is the norm that counts as one, as a share of the public norm of a row. `total` is the
-    number of rows, or their weight as released.
+    `class_weights` are relative to the largest. `length` is the norm that counts as one, as a share
+    of the public norm of a row. `total` is the number of rows, or their weight as released.
     """
 
+    class_weights: FloatArray = field(default_factory=lambda: np.ones(2))
     length: float = 1.0
     centring: Centring | None = None
     walk: Walk | None = None
-    class_weights: tuple[float, ...] = ()
     total: float = 0.0
 
     @property
@@ -139,8 +131,7 @@ class Shape:
 
     `unit` is the norm of a row that counts as one, before it is clipped. `constant` is the factor
     of the constant column, 0 without an intercept. `has_weights` says whether records have private
-    weights, `balances` whether noisy counts balance the classes. The last `n_averaged` points of
-    the steps are averaged.
+    weights. The last `n_averaged` points of the steps are averaged.
     """
 
     n_samples: int
@@ -152,15 +143,8 @@ class Shape:
     has_weights: bool = False
     is_sparse: bool = False
     is_single: bool = False
-    class_weights: tuple[float, ...] = (1.0, 1.0)
-    balances: bool = False
     n_averaged: int = N_AVERAGED
     features: Features | None = None
-
-    @property
-    def n_directions(self) -> float:
-        """Number of directions that whitening distinguishes."""
-        return DIRECTIONS if self.features is None else self.features.n_directions
 
     @property
     def kind(self) -> type:
@@ -209,9 +193,6 @@ def linear_releases(shape: Shape, budget: Budget) -> list[Release[Any]]:
     The budget has been lowered by that of the scales. Features of rows have a known length.
     """
     releases: list[Release[Any]] = []
-    if shape.balances:
-        counts, budget = budget.split(NUMBER_SHARE)
-        releases.append(count_release(shape, counts))
     if shape.scales is not None:
         found = shape.scales.releases()
         if shape.features is not None:
@@ -219,7 +200,7 @@ def linear_releases(shape: Shape, budget: Budget) -> list[Release[Any]]:
         releases += found
     if shape.features is None:
         if releases:
-            # The releases so far read the rows as they were handed in.
+            # The scales are those of the rows as they were handed in.
             releases[-1] = replace(releases[-1], row_map=partial(scaled_rows, shape))
         length, budget = budget.split(NUMBER_SHARE)
         releases.append(length_release(shape, length, partial(first_rows, shape)))
@@ -241,10 +222,9 @@ def _of_numbers(release: Release[Known], columns: NDArray[np.intp]) -> Release[K
 
 
 def scaled_rows(shape: Shape, known: Known, data: TrainingData) -> TrainingData:
-    """Return the rows in column scales, if these are released."""
-    if known.scales is None:
-        return data
-    return replace(data, X=in_column_scales(data.X, known.scales, COLUMN_CLIP, shape.kind))
+    """Return the rows in their released column scales."""
+    X = in_column_scales(data.X, known.released_scales, COLUMN_CLIP, shape.kind)
+    return replace(data, X=X)
 
 
 def first_rows(shape: Shape, known: Known, data: TrainingData) -> SlopedRows:
@@ -256,7 +236,7 @@ def first_rows(shape: Shape, known: Known, data: TrainingData) -> SlopedRows:
         data = shape.features.with_released(known.scales).of(data)
     rows = first_rows_of(shape, known.length, data)
     make = clipped_slopes if shape.n_classes == 2 else clipped_slopes_of_many
-    weights = weights_of(relative_weights(known.class_weights), data)
+    weights = weights_of(known.class_weights, data)
     slopes = rows.apply_to_classes(make, data.class_indices, weights)
     return SlopedRows(rows, slopes, data.weights)
 
@@ -287,30 +267,6 @@ def final_rows(known: Known, private: SlopedRows) -> SlopedRows:
     centring = known.released_centring
     how = centring.to_final, centring.longest, centring.constants
     return replace(private, X=private.X.clip_images(*how))
-
-
-def count_release(shape: Shape, budget: Budget) -> Release[Known]:
-    """Return the release of the numbers of records of the classes, from which weights follow.
-
-    Notes
-    -----
-    **Guarantee.**
-
-    - Adjacency: replace-one, of a record or of a person with all rows.
-    - Released: noisy counts of the classes.
-    - Sensitivity: 1 for two classes, ``sqrt(2)`` for more classes or with weights of records.
-    - Proof: ``docs/proofs/rare.md``, section 1; ``persons.md`` and ``weights.md``.
-    """
-    noise = count_noise(shape.n_classes, budget, has_weights=shape.has_weights)
-
-    def ask(known: Known, data: TrainingData) -> FloatArray:
-        del known
-        return counts_asked(data, shape.n_classes)
-
-    def use(known: Known, answer: FloatArray) -> Known:
-        return replace(known, class_weights=balancing_weights(answer, shape.n_samples, noise))
-
-    return Release("sizes of the classes", noise.event, lambda known: noise, ask, use)
 
 
 def length_release(
@@ -396,9 +352,8 @@ def moment_release(
     - Sensitivity: ``sqrt(2)`` in the Frobenius norm, and an allowance for rounding.
     - Proof: ``docs/proofs/engine.md``, section 2.
     """
-    noise = moment_noise(
-        shape.n_samples, shape.n_final, shape.block_rows, budget, is_single=shape.is_single
-    )
+    sizes = shape.n_samples, shape.block_rows
+    noise = moment_noise(*sizes, budget, is_single=shape.is_single)
 
     def ask(known: Known, private: SlopedRows) -> FloatArray:
         del known
@@ -408,7 +363,8 @@ def moment_release(
     def use(known: Known, answer: FloatArray) -> Known:
         # Without a constant, the moment does not contain the sum of the weights.
         total = math.nan if shape.has_weights and shape.constant else shape.n_samples
-        how = {"constant": shape.constant, "n_directions": shape.n_directions}
+        distinguished = DIRECTIONS if shape.features is None else shape.features.n_directions
+        how = {"constant": shape.constant, "n_directions": distinguished}
         centring, total = centring_of(answer, total, noise, **how)
         return replace(known, centring=centring, total=total)
 
@@ -456,14 +412,20 @@ def step_release(shape: Shape, budget: Budget) -> Release[Known]:
 class LinearFit(FitPlan):
     """The releases of a linear fit, and what it states before they are charged.
 
-    A public `linear_map` projects the rows before anything reads them.
+    A public `linear_map` projects the rows before anything reads them. `class_weights` are relative
+    to the largest.
     """
 
     shape: Shape
     releases: list[Release[Any]]
-    events: tuple[Event, ...]
+    class_weights: FloatArray
     public: Mapping[str, Any]
     linear_map: LinearMap | None = None
+
+    @property
+    def events(self) -> tuple[Event, ...]:
+        """Events that a run charges."""
+        return events_of(self.releases)
 
     @property
     def takes(self) -> frozenset[str]:
@@ -482,7 +444,11 @@ class LinearFit(FitPlan):
     @property
     def known(self) -> Known:
         """What is known before the first release."""
-        return Known(class_weights=self.shape.class_weights, total=self.shape.n_samples)
+        return Known(class_weights=self.class_weights, total=self.shape.n_samples)
+
+    def with_class_weights(self, weights: FloatArray) -> LinearFit:
+        """Weigh the classes by released numbers in [0, 1], for the same events."""
+        return replace(self, class_weights=weights)
 
     def run(self, door: Door) -> Fitted:
         """Make the releases, and return the model that follows from them."""
@@ -494,7 +460,7 @@ class LinearFit(FitPlan):
                 door = door.map(without_missing)
             if self.linear_map is not None:
                 door = door.map(partial(mapped, self.linear_map))
-            if shape.features is not None and not (shape.scales or shape.balances):
+            if shape.features is not None and not shape.scales:
                 door = door.map(partial(first_rows, shape, known))
             known, _ = run(self.releases, door, known)
         return model_of(self, known)
@@ -531,20 +497,31 @@ def plan_linear(
         has_weights=facts.has_weights,
         is_sparse=facts.is_sparse and linear_map is None,
         is_single=linear_map is None and (facts.copies_are_single if scales else facts.is_single),
-        class_weights=facts.class_weights,
-        balances=facts.balances_classes,
         n_averaged=n_averaged,
     )
-    releases = linear_releases(shape, rest)
     public = {
-        "solver": "noisy_gd",
         "data_norm": None if scales else facts.data_norm,
         "private_column_scales": scales is not None,
+    }
+    return _plan_releases(facts, shape, rest, public, linear_map)
+
+
+def _plan_releases(
+    facts: PublicFacts,
+    shape: Shape,
+    budget: Budget,
+    public: Mapping[str, Any],
+    linear_map: LinearMap | None = None,
+) -> LinearFit:
+    """Plan the releases of a fit, which states `public`, too."""
+    stated = {
+        "solver": "noisy_gd",
+        **public,
         "private_second_moment": shape.has_moment,
-        **({"private_class_counts": True} if shape.balances else {}),
         **({"precision": "float32"} if shape.is_single else {}),
     }
-    return LinearFit(shape, releases, events_of(releases), public, linear_map)
+    releases, weights = linear_releases(shape, budget), facts.relative_weights
+    return LinearFit(shape, releases, weights, stated, linear_map)
 
 
 def mapped(linear_map: LinearMap, data: TrainingData) -> TrainingData:
@@ -585,54 +562,61 @@ def plan_features(
         has_weights=facts.has_weights,
         # The sums over the rows of people are in float64.
         is_single=not facts.has_people,
-        class_weights=facts.class_weights,
-        balances=facts.balances_classes,
         features=features,
     )
-    releases = linear_releases(shape, rest)
-    stated = {
-        "solver": "noisy_gd",
-        "private_second_moment": shape.has_moment,
-        **({"private_class_counts": True} if shape.balances else {}),
-        **({"precision": "float32"} if shape.is_single else {}),
-        **public,
-    }
-    return LinearFit(shape, releases, events_of(releases), stated)
+    return _plan_releases(facts, shape, rest, public)
+
+
+def in_columns(shape: Shape, known: Known, found: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return coefficients and intercepts for columns in their scales, of those of final rows.
+
+    The `known` map of the rows is undone: post-processing.
+    """
+    size, intercepts = shape.n_columns, np.zeros(len(found))
+    mapped = found
+    if known.centring is not None:
+        mapped = found[:, :size] @ known.centring.to_final
+        if shape.constant:
+            intercepts += found[:, size] * known.centring.constants[0]
+    lengthened = math.hypot(1.0, shape.first_constant)
+    if shape.constant:
+        intercepts += mapped[:, size] * (shape.first_constant / lengthened)
+    return mapped[:, :size] / (lengthened * (shape.unit * known.length)), intercepts
 
 
 def model_of(plan: LinearFit, known: Known) -> Fitted:
     """Return the coefficients for columns in their scales: post-processing."""
-    shape, linear_map = plan.shape, plan.linear_map
-    weights = relative_weights(known.class_weights)
+    shape, linear_map, features = plan.shape, plan.linear_map, plan.shape.features
     if known.centring is not None and shape.n_classes == 2:
         if shape.constant:
-            how = known.released_walk, known.centring, known.total, weights
+            how = known.released_walk, known.centring, known.total, known.class_weights
             known = replace(known, walk=recalibrated(*how))
-        if shape.features is not None and shape.features.n_joint:
-            known = replace(known, walk=with_shrunk_joint(shape, known, shape.features.n_joint))
-    average, size = np.atleast_2d(known.released_walk.average.T), shape.n_columns
-    intercepts, mapped = np.zeros(len(average)), average
-    if known.centring is not None:
-        mapped = average[:, :size] @ known.centring.to_final
-        if shape.constant:
-            intercepts += average[:, size] * known.centring.constants[0]
-    lengthened = math.hypot(1.0, shape.first_constant)
-    unit = shape.unit * known.length
-    if shape.constant:
-        intercepts += mapped[:, size] * (shape.first_constant / lengthened)
-    coefficients = mapped[:, :size] / (lengthened * unit)
+        if features is not None and features.n_joint:
+            known = replace(known, walk=with_shrunk_joint(shape, known, features.n_joint))
+    average = np.atleast_2d(known.released_walk.average.T)
+    coefficients, intercepts = in_columns(shape, known, average)
+    margin = 1.0 / max(float(np.linalg.norm(average)), 1.0)
+    if features is not None:
+        clips = features.clips_rows and known.centring is not None
+        axes, along = noise_of_features(shape, known)
+        return Fitted(
+            coefficients,
+            intercepts,
+            features.unit,
+            attributes={
+                # Half the size, and digits enough for standard errors.
+                "coef_axes_": axes.astype(np.float32),
+                "coef_axis_std_error_": along,
+                "margin_": margin,
+                "feature_map_": features.feature_map,
+                "n_components_": features.n_columns,
+                "row_clip_": known.released_centring.feature_clip() if clips else None,
+            },
+            scales=features.with_released(known.scales).scales,
+            clip=CLIP,
+        )
     if linear_map is not None:
         coefficients = linear_map.pull_back(coefficients)
-    length = max(float(np.linalg.norm(average)), 1.0)
-    if shape.features is not None:
-        return _model_of_features(
-            shape.features,
-            known,
-            coefficients,
-            noise=noise_of_features(shape, known),
-            intercepts=intercepts,
-            margin=1.0 / length,
-        )
     errors, intercept_errors = errors_of(shape, known, linear_map)
     clips = known.scales is not None and known.centring is not None
     return Fitted(
@@ -642,41 +626,12 @@ def model_of(plan: LinearFit, known: Known) -> Fitted:
         attributes={
             "coef_std_error_": errors,
             "intercept_std_error_": intercept_errors,
-            "margin_": 1.0 / length,
+            "margin_": margin,
             "projection_": linear_map,
         },
         scales=known.scales,
         clip=COLUMN_CLIP,
-        row_clip=known.released_centring.row_clip(unit) if clips else None,
-    )
-
-
-def _model_of_features(
-    features: Features,
-    known: Known,
-    coefficients: FloatArray,
-    *,
-    noise: tuple[FloatArray, FloatArray],
-    intercepts: FloatArray,
-    margin: float,
-) -> Fitted:
-    """Return the model with its features, and the limit for long rows."""
-    clips = features.clips_rows and known.centring is not None
-    return Fitted(
-        coefficients,
-        intercepts,
-        features.unit,
-        attributes={
-            # Half the size, and digits enough for standard errors.
-            "coef_axes_": noise[0].astype(np.float32),
-            "coef_axis_std_error_": noise[1],
-            "margin_": margin,
-            "feature_map_": features.feature_map,
-            "n_components_": features.n_columns,
-            "row_clip_": known.released_centring.feature_clip() if clips else None,
-        },
-        scales=features.with_released(known.scales).scales,
-        clip=CLIP,
+        row_clip=known.released_centring.row_clip(shape.unit * known.length) if clips else None,
     )
 
 
@@ -684,7 +639,7 @@ def errors_of(
     shape: Shape, known: Known, linear_map: LinearMap | None
 ) -> tuple[FloatArray, FloatArray]:
     """Return the standard errors of coefficients and intercepts: post-processing."""
-    walk, weights = known.released_walk, relative_weights(known.class_weights)
+    walk, weights = known.released_walk, known.class_weights
     unit = shape.unit * known.length
     if known.centring is not None:
         of_scales = 0.0, 0.0
@@ -719,7 +674,7 @@ def with_shrunk_joint(shape: Shape, known: Known, n_joint: int) -> Walk:
     """
     walk, centring, weights = known.released_walk, known.released_centring, known.class_weights
     joint = slice(shape.n_columns - n_joint, shape.n_columns)
-    how = walk, centring.with_shared_trace(), known.total, relative_weights(weights)
+    how = walk, centring.with_shared_trace(), known.total, weights
     variances = np.square(step_errors(*how)).sum(axis=(0, 1))[:-1]
     by_noise = float((np.square(centring.directions[joint]) @ variances).sum())
     found = float(np.square(walk.average[joint]).sum())
@@ -738,6 +693,6 @@ def noise_of_features(shape: Shape, known: Known) -> tuple[FloatArray, FloatArra
     centring = known.centring
     if centring is None:
         return np.eye(shape.n_columns), errors_of(shape, known, None)[0]
-    weights = relative_weights(known.class_weights)
+    weights = known.class_weights
     how = known.released_walk, centring.with_shared_trace(), known.total, weights, (0.0, 0.0)
     return centring.directions, standard_errors(*how)[0] / (shape.unit * known.length)

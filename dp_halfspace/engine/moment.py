@@ -140,7 +140,7 @@ class RowClip:
 
 
 def moment_noise(
-    n_samples: int, n_columns: int, block_rows: int, budget: Budget, *, is_single: bool
+    n_samples: int, block_rows: int, budget: Budget, *, is_single: bool
 ) -> GaussianNoise | L2LaplaceNoise | NoNoise:
     """Return the noise of the packed second moment of rows of norm at most one.
 

@@ -108,6 +108,11 @@ class PublicFacts:
     features: Any = None
     prior: LinearPrior | None = None
 
+    @property
+    def relative_weights(self) -> FloatArray:
+        """Weights of the classes, the largest one being 1."""
+        return np.array(self.class_weights) / max(self.class_weights)
+
     def with_class_weights(self, weights: FloatArray) -> PublicFacts:
         """Return the facts with released weights of the classes."""
         return replace(self, class_weights=tuple(weights.tolist()))
@@ -246,29 +251,21 @@ class WrappedPlan(FitPlan):
         return self.plan.public
 
 
-def relative_weights(class_weights: tuple[float, ...]) -> FloatArray:
-    """Return the weights of the classes, the largest one being 1."""
-    weights = np.array(class_weights)
-    return np.asarray(weights / weights.max())
-
-
 def for_rows_as_given(
     released: FloatArray,
     constant_column: float | None,
-    intercept_scaling: float | None,
     data_norm: float,
     linear_map: LinearMap | None = None,
 ) -> tuple[FloatArray, FloatArray]:
     """Return coefficients and intercepts for rows before scaling and projection: post-processing.
 
-    The rows were divided by `data_norm`. With an intercept, their last entry was `constant_column`,
-    a multiple of `intercept_scaling`.
+    The rows were divided by `data_norm`. With an intercept, their last entry was `constant_column`.
     """
     n_kept = released.shape[1] - (constant_column is not None)
     features = released[:, :n_kept]
     if linear_map is not None:
         features = linear_map.pull_back(features)
     intercepts = np.zeros(len(released))
-    if constant_column is not None and intercept_scaling is not None:
-        intercepts = released[:, -1] * (constant_column / intercept_scaling) * intercept_scaling
+    if constant_column is not None:
+        intercepts = released[:, -1] * constant_column
     return np.ascontiguousarray(features / data_norm), intercepts

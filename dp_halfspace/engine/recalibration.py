@@ -36,7 +36,7 @@ def recalibrated(walk: Walk, centring: Centring, total: float, class_weights: Fl
     `total` is the number of rows, or their weight, and `class_weights` are relative to the largest.
     """
     size, constant = len(centring.mean), centring.constant / centring.length
-    point, gradient = walk.average, walk.last_gradient / total
+    point, gradient = walk.average, walk.last / (walk.n_averaged * total)
     shared = centring.with_shared_trace()
     moment = shared.resolved / centring.length**2
     variance = float(np.square(point[:size] @ centring.directions) @ moment)
@@ -47,7 +47,8 @@ def recalibrated(walk: Walk, centring: Centring, total: float, class_weights: Fl
     # The coefficients follow the noise of the gradients, so that it is in their product twice.
     common = walk.common_variance(total * curvature * moment).sum() / total
     found = np.array([gradient[size] / constant, gradient[:size] @ point[:size] - common])
-    deviations = walk.last_deviation / total * np.array([1.0 / constant, norm])
+    deviation = walk.deviation / (math.sqrt(walk.n_averaged) * total)
+    deviations = deviation * np.array([1.0 / constant, norm])
     scores = math.sqrt(variance) * NODES
     how: dict[str, Any] = {"class_weights": class_weights, "total": total}
     numbers = intercept, scores, found, deviations

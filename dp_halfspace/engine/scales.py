@@ -36,10 +36,10 @@ from dp_halfspace.privacy.events import Event
 from dp_halfspace.privacy.mechanisms import AnyNoise, noise_deviation
 from dp_halfspace.rows.blocks import FloatArray
 
-# Octaves [2^k, 2^(k+1)) on both sides of zero; smaller absolute values count as zero.
-LOWEST = -120
-_HIGHEST = 119
-N_OCTAVES = _HIGHEST - LOWEST + 1
+# Number of octaves [2^k, 2^(k+1)) on both sides of zero, and the lowest k; smaller absolute values
+# count as zero.
+N_OCTAVES = 240
+LOWEST = -N_OCTAVES // 2
 # Number of equally likely points that represent a distribution.
 _POINTS = 2000
 # Number of octaves above and below its width that a distribution may extend to.
@@ -380,11 +380,14 @@ class ColumnScalesPlan:
 
         They are those after a correction by the noisy moments, given the expected variances.
         """
-        spread = noise_deviation(self.moments, 2 * n_columns) / self.n_samples
-        of_mean, of_square = (CLIP * spread) ** 2, (CLIP**2 / _SQUARE_WEIGHT * spread) ** 2
-        center = of_mean / (1.0 + of_mean / _CORRECTION_VARIANCE)
-        square = of_square / (1.0 + of_square / _CORRECTION_VARIANCE)
+        of_mean, of_square = self._variances(n_columns)
+        center, square = of_mean * _kept(of_mean), of_square * _kept(of_square)
         return math.sqrt(center), math.sqrt(square) / 2.0
+
+    def _variances(self, n_columns: int) -> tuple[float, float]:
+        """Return the variances of the noise in a mean and in a mean square, by the moments."""
+        spread = noise_deviation(self.moments, 2 * n_columns) / self.n_samples
+        return (CLIP * spread) ** 2, (CLIP**2 / _SQUARE_WEIGHT * spread) ** 2
 
     def releases(self) -> list[Release[Any]]:
         """Return the releases of centre and width of the columns of a dense matrix with NaN.
@@ -431,8 +434,8 @@ class ColumnScalesPlan:
 
     def _use_cells(self, known: KnownScales, noisy: FloatArray) -> KnownScales:
         center, scale = known.released_scales.center.copy(), known.released_scales.scale.copy()
-        deviation = noise_deviation(_noise_of_counts(len(known.narrow), self.cells))
-        distribution = NoiseDistribution(deviation, self.cells.is_pure)
+        noise = _noise_of_counts(len(known.narrow), self.cells)
+        distribution = NoiseDistribution(noise_deviation(noise), self.cells.is_pure)
         for j, low, high, cells in zip(known.narrow, *_ends(known), noisy, strict=True):
             length = high - low
             place, width = match_linear(
@@ -442,16 +445,17 @@ class ColumnScalesPlan:
         return replace(known, scales=ColumnScales(center, scale))
 
     def _use_moments(self, known: KnownScales, noisy: FloatArray) -> KnownScales:
-        sums = noisy / self.n_samples
-        spread = noise_deviation(self.moments, sums.size) / self.n_samples
-        mean, square = CLIP * sums[0], CLIP**2 / _SQUARE_WEIGHT * sums[1]
-        variance = (CLIP * spread) ** 2
-        mean = mean / (1.0 + variance / _CORRECTION_VARIANCE)
-        variance = (CLIP**2 / _SQUARE_WEIGHT * spread) ** 2
-        square = 1.0 + (square - 1.0) / (1.0 + variance / _CORRECTION_VARIANCE)
+        sums, (of_mean, of_square) = noisy / self.n_samples, self._variances(noisy.shape[1])
+        mean = CLIP * sums[0] * _kept(of_mean)
+        square = 1.0 + (CLIP**2 / _SQUARE_WEIGHT * sums[1] - 1.0) * _kept(of_square)
         factor = np.sqrt(np.clip(square - mean**2, _SMALLEST_SQUARE, CLIP**2))
         center, scale = known.released_scales.center, known.released_scales.scale
         return replace(known, scales=ColumnScales(center + scale * mean, scale * factor))
+
+
+def _kept(variance: float) -> float:
+    """Return the share of a correction that is kept with noise of this variance."""
+    return 1.0 / (1.0 + variance / _CORRECTION_VARIANCE)
 
 
 def _ends(known: KnownScales) -> FloatArray:

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import softmax
 
-from dp_halfspace.optim.certificate import gradient_error
+from dp_halfspace.optim.certificate import error_of_sums
 from dp_halfspace.rows.blocks import FloatArray, into_ball
 from dp_halfspace.rows.float32_rows import SINGLE_SHARE
 
@@ -94,16 +94,6 @@ class Walk:
         total, last = self.total + counts * point, self.last + counts * gradient
         how: dict[str, Any] = {"total": total, "last": last, "step": self.step + 1}
         return replace(self, point=point, velocity=velocity, **how)
-
-    @property
-    def last_gradient(self) -> FloatArray:
-        """The mean of the last gradients."""
-        return self.last / self.n_averaged
-
-    @property
-    def last_deviation(self) -> float:
-        """Standard deviation of the noise in each entry of the mean of the last gradients."""
-        return self.deviation / math.sqrt(self.n_averaged)
 
     def common_variance(self, curvatures: FloatArray) -> FloatArray:
         """Return the covariances of average and mean of the last gradients by the noise.
@@ -198,14 +188,22 @@ def clipped_slopes(class_indices: NDArray[np.intp], weights: Any) -> Slopes:
     return slopes
 
 
-def clipped_slopes_of_many(class_indices: NDArray[np.intp], weights: Any) -> Slopes:
-    """Return a function that computes clipped negative slopes of all classes from their scores."""
+def clipped_slopes_of_many(
+    class_indices: NDArray[np.intp], weights: Any, clip: float = CLIP, shift: float = 0.0
+) -> Slopes:
+    """Return a function that computes clipped negative slopes of all classes from their scores.
+
+    They are those of the softmax with the score of the own class lowered by the `shift`; the slopes
+    of each record are clipped by themselves, to a norm of at most `clip`.
+    """
 
     def slopes(scores: Any, lo: int, hi: int) -> Any:
+        own = np.arange(hi - lo), class_indices[lo:hi]
+        scores[own] -= shift
         found = -softmax(scores, axis=1)
-        found[np.arange(hi - lo), class_indices[lo:hi]] += 1.0
+        found[own] += 1.0
         norms = np.sqrt(np.einsum("ij,ij->i", found, found))
-        found *= (weights[lo:hi] * CLIP / np.maximum(norms, CLIP))[:, None]
+        found *= (weights[lo:hi] * clip / np.maximum(norms, clip))[:, None]
         return found.astype(weights.dtype, copy=False)
 
     return slopes
@@ -229,18 +227,8 @@ def step_sensitivity(
     shape = shape_of(n_columns, n_classes)
     mapped = min(stretch, _LARGEST_MAPPED) * ball(shape)
     # Rounding errors of sums over rows, and of their product with the map.
-    sums = gradient_error(
-        n_samples=n_samples,
-        n_columns=n_columns + 2,
-        block_rows=block_rows,
-        row_norm=1.0,
-        ridge=0.0,
-        radius=1.0,
-        slope=clip,
-        smoothness=0.0,
-        evaluation=2.0 * n_classes + 32.0,
-        compensated=True,
-    )
+    sizes = n_samples, n_columns + 2, block_rows
+    sums = error_of_sums(*sizes, slope=clip, n_outputs=n_classes)
     product = 1.01 * 2.0**-53 * (n_columns + 4) * math.sqrt(n_columns + 2)
     # Rounded margins give other slopes, which multiply final rows of norm one.
     margins = 1.01 * 2.0**-53 * 0.5 * (n_columns + 5) * mapped

@@ -33,6 +33,7 @@ from dp_halfspace.engine.linear import (
     Known,
     Shape,
     first_rows_of,
+    in_columns,
     length_release,
     mapped,
     moment_release,
@@ -147,18 +148,15 @@ class CentredFit(FitPlan):
             unit, centring = shape.unit * known.length, known.centring
             kept, row_clip = None, None
             if centring is None:
-                coefficients, intercepts = self._in_columns(found, unit)
+                constant = CONSTANT * shape.constant or None
+                coefficients, intercepts = for_rows_as_given(found, constant, unit)
             else:
                 if self.recalibrates:
                     how = centring, known.total, np.array(self.read.facts.class_weights)
                     found = recalibrated_minimiser(self.minimiser, found, *how)
-                size = shape.n_columns
-                coefficients, intercepts = self._in_columns(
-                    found[:, :size] @ centring.to_final, unit
-                )
-                if centring.constants:
-                    intercepts = intercepts + found[:, size] * centring.constants[0]
-                kept = np.column_stack(self._in_columns(centring.to_final, unit))
+                coefficients, intercepts = in_columns(shape, known, found)
+                each = np.eye(shape.n_columns, shape.n_final)
+                kept = np.column_stack(in_columns(shape, known, each))
                 row_clip = centring.row_clip(unit) if linear_map is None else None
         if linear_map is not None:
             coefficients = linear_map.pull_back(coefficients)
@@ -186,16 +184,6 @@ class CentredFit(FitPlan):
             return weighed(rows, weights, data)
         formed, surrogate = centred_rows(data.X, known.centring)
         return replace(weighed(formed, weights, data), surrogate=surrogate)
-
-    def _in_columns(self, found: FloatArray, unit: float) -> tuple[FloatArray, FloatArray]:
-        """Return coefficients and intercepts for rows before the first clip: post-processing."""
-        shape, length = self.read.shape, 1.0
-        size, constant = shape.n_columns, CONSTANT * shape.constant
-        if self.releases:
-            constant = shape.first_constant
-            length = math.hypot(1.0, constant)
-        intercepts = found[:, size] * (constant / length) if constant else np.zeros(len(found))
-        return found[:, :size] / (length * unit), intercepts
 
 
 @dataclass(frozen=True, slots=True)
@@ -231,7 +219,7 @@ class ClippedFit(WrappedPlan):
             "preconditioner_": None,
         }
         wanted = {name: more[name] for name in self.attributes}
-        return Fitted(*for_rows_as_given(released, constant, constant, 1.0), norm, wanted)
+        return Fitted(*for_rows_as_given(released, constant, 1.0), norm, wanted)
 
     def _clipped_rows(self, data: TrainingData) -> WeighedRows:
         rows = rows_over(clipped_rows, data.X, self.facts.data_norm, self.constant)
@@ -319,7 +307,7 @@ def plan_moment(shape: Shape, budget: Budget) -> tuple[tuple[Release[Known], ...
     first, rest = budget.split(NUMBER_SHARE)
     part, rest = rest.split(MOMENT_SHARE)
     size = shape.n_final
-    noise = moment_noise(shape.n_samples, size, shape.block_rows, part, is_single=False)
+    noise = moment_noise(shape.n_samples, shape.block_rows, part, is_single=False)
     edge = noise_deviation(noise, size * (size + 1) // 2) * math.sqrt(2.0 * size)
     if edge > shape.n_samples:
         return (), budget

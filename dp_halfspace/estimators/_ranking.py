@@ -24,7 +24,7 @@ from dp_halfspace.data.chunks import apply_to_chunks, sum_over_chunks
 from dp_halfspace.data.people import People
 from dp_halfspace.data.validation import TrainingData
 from dp_halfspace.engine.linear import LinearFit, plan_linear, without_missing
-from dp_halfspace.engine.plan import FitPlan, Fitted, relative_weights
+from dp_halfspace.engine.plan import FitPlan, Fitted
 from dp_halfspace.engine.scales import in_column_scales
 from dp_halfspace.estimators._centred import RowsRead, plan_centred_objective
 from dp_halfspace.optim.losses import LOGISTIC
@@ -103,7 +103,7 @@ class RankingFit(FitPlan):
             longest = (self.column_clip if scales is None else fitted.clip) * size
         largest = float(np.linalg.norm(fitted.coefficients)) * longest
         grid = threshold_grid(largest, -float(fitted.intercepts[0]))
-        weights = relative_weights(self.problem.error_weights)
+        weights = np.array(self.problem.error_weights)
 
         def ask(data: TrainingData) -> FloatArray:
             # Rows as in the direction, which is the only one that estimates scales on its own.

@@ -13,12 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from dp_halfspace.engine.plan import (
-    Fitted,
-    PublicFacts,
-    WrappedPlan,
-    relative_weights,
-)
+from dp_halfspace.engine.plan import Fitted, PublicFacts, WrappedPlan
 from dp_halfspace.estimators._priors import kept_prior
 from dp_halfspace.preprocessing.scalers import CellScaler
 from dp_halfspace.privacy.budget import Budget
@@ -63,7 +58,7 @@ class SmallTableFit(WrappedPlan):
 
     def run(self, door: Door) -> Fitted:
         """Choose a classifier, and express it for unscaled rows."""
-        norm, weights = self.facts.data_norm, relative_weights(self.facts.class_weights)
+        norm, weights = self.facts.data_norm, self.facts.relative_weights
         rows = door.map(lambda data: replace(data, X=np.asarray(data.X, dtype=np.float64) / norm))
         model = self.plan.run(rows, self.facts.n_privacy_units, weights)
         if model.is_prior:

@@ -8,8 +8,6 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, TypeAlias
 
-import numpy as np
-
 from dp_halfspace._budget import warn_of_scales
 from dp_halfspace.engine.counts import balancing_weights, count_noise, counts_asked
 from dp_halfspace.engine.features import scales_pay
@@ -31,7 +29,6 @@ from dp_halfspace.privacy.mechanisms import GaussianNoise, L2LaplaceNoise, NoNoi
 # Plans a fit, a function of public facts and of its part of a budget.
 Planner: TypeAlias = Callable[[PublicFacts, Budget], Any]
 
-PURE_BALANCE = "class_weight='balanced' needs delta > 0: for pure epsilon give PUBLIC weights"
 # An attempt to divide a budget between a fit and what precedes it is accepted if it leaves at most
 # this fraction of the budget unused; the next attempt aims at half of it.
 _UNUSED = 6e-5
@@ -71,7 +68,7 @@ def plan_rows(
     Scales are estimated if none was stated, as far as the budget allows. A norm of the rows is no
     substitute for them if the fit centres rows, and then they are estimated where they pay.
     """
-    wanted = partial(_plan_balanced, plan) if facts.balances_classes else plan
+    wanted = partial(plan_balanced, plan) if facts.balances_classes else plan
     if facts.is_scale_stated and not (centres and _scales_pay(facts, budget)):
         return wanted(facts, budget)
     n_features = facts.n_features
@@ -170,6 +167,7 @@ class BalancedFit(FitPlan):
     events: tuple[Event, ...]
     public: Mapping[str, Any]
     takes: frozenset[str]
+    asks: tuple[str, ...]
     column_clip: float
 
     def run(self, door: Door) -> Fitted:
@@ -188,14 +186,16 @@ class BalancedFit(FitPlan):
         counts = door.release(lambda data: counts_asked(data, n_classes), self.noise)
         weights = balancing_weights(counts, self.facts.n_privacy_units, self.noise)
         # Weights of at most one have the same cost: docs/proofs/rare.md, Lemma 3.
-        weighed: FitPlan = self.inner.with_class_weights(np.array(weights))
+        weighed: FitPlan = self.inner.with_class_weights(weights)
         return weighed.run(door)
 
 
-def _plan_balanced(plan: Planner, facts: PublicFacts, budget: Budget) -> FitPlan:
+def plan_balanced(plan: Planner, facts: PublicFacts, budget: Budget) -> FitPlan:
     """Divide a budget between counts of the classes and a fit with weights that balance them."""
     if budget.is_pure:
-        raise ValueError(PURE_BALANCE)
+        raise ValueError(
+            "class_weight='balanced' needs delta > 0: for pure epsilon give PUBLIC weights"
+        )
     if not hasattr(plan(facts, budget), "with_class_weights"):
         raise ValueError(
             "class_weight='balanced' is not supported together with a selection among "
@@ -211,4 +211,5 @@ def _plan_balanced(plan: Planner, facts: PublicFacts, budget: Budget) -> FitPlan
         "both class counts and a model: give PUBLIC weights of the classes, or a larger epsilon",
     )
     events, public = (noise.event, *inner.events), {**inner.public, "private_class_counts": True}
-    return BalancedFit(facts, noise, inner, events, public, inner.takes, inner.column_clip)
+    own = inner.takes, ("sizes of the classes", *inner.asks), inner.column_clip
+    return BalancedFit(facts, noise, inner, events, public, *own)

@@ -16,7 +16,11 @@ from dp_halfspace.engine.linear import LinearFit, plan_linear
 from dp_halfspace.engine.moment import WIDEST
 from dp_halfspace.engine.plan import FitPlan, PublicFacts
 from dp_halfspace.engine.steps import N_AVERAGED, N_STEPS
-from dp_halfspace.estimators._wrapped_plans import plan_rows, warn_of_unscaled_columns
+from dp_halfspace.estimators._wrapped_plans import (
+    plan_balanced,
+    plan_rows,
+    warn_of_unscaled_columns,
+)
 from dp_halfspace.estimators.base import DefaultStepsClassifier, has_defaults
 from dp_halfspace.papers import KNOWN_MARGIN, MARGIN_SELECTIONS, SMALLEST_MARGIN, SOLVERS
 from dp_halfspace.papers.margin_selection import margin_grid, plan_selection
@@ -262,8 +266,12 @@ class AdaptiveMarginClassifier(DefaultStepsClassifier):
             )
         if not self._takes_default_steps(is_pure=budget.is_pure):
             return plan_rows(self._plan_published, facts, budget)
-        steps = self._plan_steps(facts, budget)
-        if not facts.is_scale_stated and (facts.is_sparse or steps.shape.scales is None):
+        steps: FitPlan
+        if facts.balances_classes:
+            steps = plan_balanced(self._plan_steps, facts, budget)
+        else:
+            steps = self._plan_steps(facts, budget)
+        if not (facts.is_scale_stated or steps.public["private_column_scales"]):
             warn_of_unscaled_columns(facts, budget, most=WIDEST)
         return steps
 

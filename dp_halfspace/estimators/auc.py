@@ -187,7 +187,7 @@ class PrivateAUCClassifier(PrivateLinearClassifier):
             positive_share=self._positive_share(facts.n_privacy_units),
             threshold_share=self.threshold_share if is_private and self.fit_intercept else 0.0,
             threshold=threshold,
-            error_weights=facts.class_weights,
+            error_weights=tuple(facts.relative_weights.tolist()),
         )
         plan = plan_ranking(problem, self.mechanism, budget)
         counts = self.class_counts

@@ -28,7 +28,7 @@ from dp_halfspace.estimators._kernel_features import (
     relative_scale,
 )
 from dp_halfspace.estimators._small_tables import plan_small_fit
-from dp_halfspace.estimators._wrapped_plans import plan_rows
+from dp_halfspace.estimators._wrapped_plans import plan_balanced, plan_rows
 from dp_halfspace.estimators.base import DefaultStepsClassifier, has_defaults
 from dp_halfspace.papers import KNOWN_MARGIN, SOLVERS
 from dp_halfspace.papers.kernel import KernelTraining
@@ -250,6 +250,8 @@ class PrivateKernelClassifier(DefaultStepsClassifier):
 
     def _plan(self, facts: PublicFacts, budget: Budget) -> FitPlan:
         if self._takes_default_steps(is_pure=budget.is_pure):
+            if facts.balances_classes:
+                return plan_balanced(self._plan_steps, facts, budget)
             return self._small_plan(facts, budget) or self._plan_steps(facts, budget)
         return plan_rows(self._plan_published, facts, budget)
 
@@ -267,7 +269,6 @@ class PrivateKernelClassifier(DefaultStepsClassifier):
             self._plan_training(problem, feature_map, budget),
             feature_map,
             facts.data_norm,
-            problem.intercept,
             memory=max(self._memory(), least),
             parameters=self._feature_facts(feature_map, seed),
         )
@@ -385,8 +386,7 @@ class PrivateKernelClassifier(DefaultStepsClassifier):
         """Plan the selection of the linear default for a small table of three to seven classes."""
         shape = ("kernel", "n_components", "fit_intercept", "intercept_scaling")
         is_default = has_defaults(self, PrivateKernelClassifier, shape)
-        is_plain = not (facts.is_scale_stated or facts.balances_classes)
-        if facts.n_classes == 2 or not is_default or not is_plain:
+        if facts.n_classes == 2 or not is_default or facts.is_scale_stated:
             return None
         # The features are the columns themselves.
         columns = AdditiveMap(facts.n_features, 1, clip=np.inf)

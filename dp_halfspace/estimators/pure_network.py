@@ -14,13 +14,7 @@ from dp_halfspace._params import AUTO, stated
 from dp_halfspace._sklearn_compat import Interval, Options, StrOptions
 from dp_halfspace.data.record_weights import WeighedRows, weighed
 from dp_halfspace.data.validation import TrainingData
-from dp_halfspace.engine.plan import (
-    FitPlan,
-    Fitted,
-    PublicFacts,
-    WrappedPlan,
-    relative_weights,
-)
+from dp_halfspace.engine.plan import FitPlan, Fitted, PublicFacts, WrappedPlan
 from dp_halfspace.estimators._wrapped_plans import plan_rows
 from dp_halfspace.estimators.base import PrivateLinearClassifier
 from dp_halfspace.papers.network import (
@@ -84,7 +78,7 @@ class _NetworkFit(WrappedPlan):
 
     def _rows(self, data: TrainingData) -> WeighedRows:
         rows = Rows(_points(data.X, self.facts.data_norm, self.linear_map))
-        return weighed(rows, relative_weights(self.facts.class_weights), data)
+        return weighed(rows, self.facts.relative_weights, data)
 
 
 @dataclass(kw_only=True, eq=False, repr=False)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import os
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -46,7 +47,7 @@ from dp_halfspace.estimators._table_plans import (
     owners_of,
     stated_scales,
 )
-from dp_halfspace.estimators._wrapped_plans import PURE_BALANCE
+from dp_halfspace.estimators._wrapped_plans import Planner, plan_balanced
 from dp_halfspace.estimators.adaptive_margin import AdaptiveMarginClassifier
 from dp_halfspace.estimators.base import PrivateClassifier
 from dp_halfspace.estimators.kernel import COLUMN_TERMS, PrivateKernelClassifier
@@ -377,19 +378,17 @@ class PrivateTableClassifier(PrivateClassifier):
         model = PrivateKernelClassifier(
             kernel="auto" if self.features == "auto" else "additive", **self._options_of(data)
         )
-        inner: FitPlan
-        if budget.is_pure:
-            inner = self._pure(facts, features, budget, stated)
-        else:
-            inner = plan_features(facts, budget, features, public=stated)
+        plan = self._pure if budget.is_pure else plan_features
+        wanted: Planner = partial(plan, features=features, public=stated)
+        if facts.balances_classes:
+            wanted = partial(plan_balanced, wanted)
+        inner = wanted(facts, budget)
         return TableFit(data.encoding, data.classes, model, inner, features)
 
     def _pure(
-        self, facts: PublicFacts, features: Features, budget: Budget, stated: dict[str, Any]
+        self, facts: PublicFacts, budget: Budget, features: Features, public: dict[str, Any]
     ) -> PureFit:
         """Plan scales and a perturbed objective for pure DP."""
-        if facts.balances_classes:
-            raise ValueError(PURE_BALANCE)
         scales, n_estimated = None, len(features.estimated)
         if n_estimated:
             paid = affordable_scales(facts.n_privacy_units, n_estimated, budget)
@@ -402,8 +401,8 @@ class PrivateTableClassifier(PrivateClassifier):
         training = plan_kernel_training(
             problem, "noisy_gd", None, budget, feature_map=features.feature_map
         )
-        given = features.feature_map, features.unit, problem.intercept
-        inner = KernelTraining(training, *given, memory=KEPT_FEATURES, parameters=stated)
+        given = features.feature_map, features.unit
+        inner = KernelTraining(training, *given, memory=KEPT_FEATURES, parameters=public)
         first = () if scales is None else scales.events
         events = (*first, *inner.events)
         asks = (*[SCALES] * len(first), *["coefficients"] * len(inner.events))

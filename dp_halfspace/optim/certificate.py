@@ -103,6 +103,28 @@ def gradient_error(
     return _SECOND_ORDER * first_order + tiny
 
 
+def error_of_sums(
+    n_samples: int, n_columns: int, block_rows: int, *, slope: float, n_outputs: int
+) -> float:
+    """Bound the rounding error of a sum over `Rows` of norm one, times slopes at exact margins.
+
+    `slope` bounds the norm of the `n_outputs` slopes of a record; everything else is as in
+    `gradient_error`.
+    """
+    return gradient_error(
+        n_samples=n_samples,
+        n_columns=n_columns,
+        block_rows=block_rows,
+        row_norm=1.0,
+        ridge=0.0,
+        radius=1.0,
+        slope=slope,
+        smoothness=0.0,
+        evaluation=2.0 * n_outputs + 32.0,
+        compensated=True,
+    )
+
+
 def solver_tolerance(change: float, error: float, linear_error: float, radius: float) -> Tolerance:
     """Return the tolerance for a largest `change` of the gradient by one record.
 

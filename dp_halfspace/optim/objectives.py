@@ -14,6 +14,7 @@ from typing import Any, Literal, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import logsumexp, softmax
 
 from dp_halfspace._memory import AT_ONCE
 from dp_halfspace._params import checked_size, require
@@ -663,7 +664,7 @@ class SoftmaxObjective(OverRows):
         D = self.rows.shape[1]
         hessian = np.zeros((self.n_classes, D, self.n_classes, D))
         with np.errstate(all="ignore"):
-            p = self._probabilities(w)
+            p = softmax(self.rows.margins(self._matrix(w)), axis=1)
             for k in range(self.n_classes):
                 own = self.rows.gram(self.weights * p[:, k] * (1.0 - p[:, k]))
                 hessian[k, :, k, :] = own
@@ -677,7 +678,7 @@ class SoftmaxObjective(OverRows):
     def hessian_product(self, w: FloatArray) -> Callable[[FloatArray], FloatArray]:
         """Return the product with a (generalised) Hessian; see `Objective`."""
         with np.errstate(all="ignore"):
-            p = self._probabilities(w)
+            p = softmax(self.rows.margins(self._matrix(w)), axis=1)
 
         def product(v: FloatArray) -> FloatArray:
             def scale(a: FloatArray, lo: int, hi: int) -> FloatArray:
@@ -718,28 +719,14 @@ class SoftmaxObjective(OverRows):
         def errors(logits: FloatArray, lo: int, hi: int) -> FloatArray:
             nonlocal total
             own = np.arange(hi - lo), self.targets[lo:hi]
-            logits -= logits.max(axis=1, keepdims=True)
             if valued:
-                losses = np.log(np.exp(logits).sum(axis=1)) - logits[own]
+                losses = logsumexp(logits, axis=1) - logits[own]
                 total += float(self.weights[lo:hi] @ losses)
-            _to_softmax(logits)
-            logits[own] -= 1.0
-            logits *= self.weights[lo:hi, None]
-            return logits
+            slopes = softmax(logits, axis=1)
+            slopes[own] -= 1.0
+            slopes *= self.weights[lo:hi, None]
+            return np.asarray(slopes)
 
         with np.errstate(all="ignore"):
             gradient = self.rows.fused_adjoint(self._matrix(w), errors)
             return finish(total, gradient.T.ravel(), w, self.ridge, self.linear)
-
-    def _probabilities(self, w: FloatArray) -> FloatArray:
-        """Return the softmax of the scores of all records."""
-        logits = self.rows.margins(self._matrix(w))
-        logits -= logits.max(axis=1, keepdims=True)
-        _to_softmax(logits)
-        return logits
-
-
-def _to_softmax(logits: FloatArray) -> None:
-    """Overwrite scores, of which the largest of a record is zero, by their softmax."""
-    np.exp(logits, out=logits)
-    logits /= logits.sum(axis=1, keepdims=True)

@@ -8,7 +8,7 @@ from typing import Any
 
 from dp_halfspace.data.record_weights import WeighedRows, weighed
 from dp_halfspace.data.validation import TrainingData
-from dp_halfspace.engine.plan import FitPlan, Fitted, for_rows_as_given, relative_weights
+from dp_halfspace.engine.plan import FitPlan, Fitted, for_rows_as_given
 from dp_halfspace.papers.margin_selection import MarginChoice
 from dp_halfspace.papers.training import LinearTraining, asked_margin
 from dp_halfspace.privacy.door import Door
@@ -28,7 +28,6 @@ class KernelTraining(FitPlan):
     training: LinearTraining | MarginChoice
     feature_map: FeatureMap
     data_norm: float
-    intercept: float | None
     memory: int
     parameters: Mapping[str, Any]
 
@@ -60,7 +59,7 @@ class KernelTraining(FitPlan):
             used = used.choose_margin(door)
         released = used.algorithm.run(door)
         return Fitted(
-            *for_rows_as_given(released, used.constant_column, self.intercept, 1.0),
+            *for_rows_as_given(released, used.constant_column, 1.0),
             data_norm=self.data_norm,
             attributes={
                 "margin_": asked_margin(used, released),
@@ -78,4 +77,4 @@ class KernelTraining(FitPlan):
         used = self.training
         any_one = used.candidates[0] if isinstance(used, MarginChoice) else used
         rows = normalised_feature_rows(features, any_one.constant_column)
-        return weighed(rows, relative_weights(any_one.problem.facts.class_weights), data)
+        return weighed(rows, any_one.problem.facts.relative_weights, data)

@@ -30,8 +30,8 @@ from numpy.typing import NDArray
 from dp_halfspace._rounding import DOWN, FAR_UP
 from dp_halfspace._sklearn_compat import single_blas_thread
 from dp_halfspace.data.record_weights import WeighedRows
-from dp_halfspace.engine.steps import SlopedRows, Slopes
-from dp_halfspace.optim.certificate import gradient_error
+from dp_halfspace.engine.steps import SlopedRows, Slopes, clipped_slopes_of_many
+from dp_halfspace.optim.certificate import error_of_sums
 from dp_halfspace.papers.training import Algorithm, LinearTraining, Problem
 from dp_halfspace.privacy.accounting import calibrate
 from dp_halfspace.privacy.budget import Budget
@@ -120,18 +120,7 @@ def plan_descent(
     # Eight times the norm that the noise of all steps gives the iterate.
     radius = 8.0 * steps.path_length * (1.0 + math.sqrt(n_columns * n_outputs))
     # Rounding errors of the sums over rows.
-    sums = gradient_error(
-        n_samples=n_samples,
-        n_columns=n_columns,
-        block_rows=block_rows,
-        row_norm=1.0,
-        ridge=0.0,
-        radius=1.0,
-        slope=1.0,
-        smoothness=0.0,
-        evaluation=2.0 * n_outputs + 32.0,
-        compensated=True,
-    )
+    sums = error_of_sums(n_samples, n_columns, block_rows, slope=1.0, n_outputs=n_outputs)
     # Rounded margins give inexact slopes, which multiply rows of norm one. All rows but the
     # replaced one are the same to the last bit: docs/proofs/certificate.md, section 7.
     per_record = 1.01 * 2.0**-53 * ((n_columns + 3) * radius)
@@ -146,28 +135,6 @@ def plan_descent(
     stride = steps.path_length * mu / (2.0 * steps.n_steps)
     step_size = min(stride, steps.max_stride / n_samples)
     return Descent(n_columns, n_outputs, steps, step_size, radius, mechanism)
-
-
-def softmax_slopes(plan: Descent, class_indices: NDArray[np.intp], weights: FloatArray) -> Slopes:
-    """Return a function that computes negative slopes of the shifted softmax loss, clipped.
-
-    The slope of each record is clipped by itself, to a norm of at most one.
-    `class_indices` and `weights` are the classes of the records and their weights in [0, 1].
-    """
-    margin_offset = plan.steps.margin_offset
-
-    def softmax(margins: FloatArray, lo: int, hi: int) -> FloatArray:
-        records, own = np.arange(hi - lo), class_indices[lo:hi]
-        margins[records, own] -= margin_offset
-        margins -= margins.max(axis=1, keepdims=True)
-        negative_slopes = np.exp(margins)
-        negative_slopes /= -negative_slopes.sum(axis=1, keepdims=True)
-        negative_slopes[records, own] += 1.0
-        norms = np.sqrt(np.einsum("ij,ij->i", negative_slopes, negative_slopes))
-        negative_slopes *= (weights[lo:hi] / np.maximum(norms, 1.0))[:, None]
-        return negative_slopes
-
-    return softmax
 
 
 def descend(door: Door, plan: Descent) -> FloatArray:
@@ -412,11 +379,12 @@ def mean_steps(n_samples: int, n_columns: int, *, mu: float, margin: float) -> S
 def margin_slopes(plan: Descent, class_indices: NDArray[np.intp], weights: FloatArray) -> Slopes:
     """Return the negative slopes of the rounded hinge, of norm at most one.
 
-    The arguments are those of :func:`softmax_slopes`. For more than two classes the slopes are its
-    slopes of the shifted softmax, which is a rounded hinge, too.
+    `class_indices` and `weights` are the classes of the records and their weights in [0, 1]. With
+    several classes the slopes are those of the shifted softmax, which is a rounded hinge, too.
     """
     if plan.n_outputs > 1:
-        return softmax_slopes(plan, class_indices, weights)
+        shift = plan.steps.margin_offset
+        return clipped_slopes_of_many(class_indices, weights, clip=1.0, shift=shift)
     signs = np.where(class_indices == 1, 1.0, -1.0)
 
     def hinge(margins: FloatArray, lo: int, hi: int) -> FloatArray:

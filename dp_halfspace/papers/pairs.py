@@ -35,8 +35,9 @@ class RankingProblem:
     """Public facts about a fit, before an algorithm is chosen.
 
     `facts` have no weights of classes, which weigh errors at the threshold alone: those are
-    `error_weights`. `loss` is one of `PAIRWISE_LOSSES`, `constant` the factor of the constant
-    column. `alpha` is None for the automatic regulariser, `positive_share` for a private one.
+    `error_weights`, the largest one 1. `loss` is one of `PAIRWISE_LOSSES`, `constant` the factor of
+    the constant column. `alpha` is None for the automatic regulariser, `positive_share` for a
+    private one.
     `threshold_share` is the share of the budget for the choice of a threshold; if it is zero,
     `threshold` is the public one.
     """

@@ -20,7 +20,6 @@ from dp_halfspace.engine.plan import (
     PublicFacts,
     for_rows_as_given,
     refuse_projected_rows,
-    relative_weights,
 )
 from dp_halfspace.privacy.door import Door
 from dp_halfspace.privacy.events import Event
@@ -160,7 +159,7 @@ class LinearTraining(FitPlan):
         norm, constant_column = self.problem.facts.data_norm, self.constant_column
         how = {"clips": self.problem.facts.is_scale_stated, "people": data.people}
         rows = rows_over(normalised_rows, data.X, norm, constant_column, self.linear_map, **how)
-        return weighed(rows, relative_weights(self.problem.facts.class_weights), data)
+        return weighed(rows, self.problem.facts.relative_weights, data)
 
     def run(self, door: Door) -> Fitted:
         """Make the rows, train on them and map the coefficients back."""
@@ -169,9 +168,8 @@ class LinearTraining(FitPlan):
     def to_fitted(self, released: FloatArray) -> Fitted:
         """Map released coefficients back to rows as they were handed in: post-processing."""
         norm = self.problem.facts.data_norm
-        back = (self.constant_column, self.problem.intercept, norm, self.linear_map)
         return Fitted(
-            *for_rows_as_given(released, *back),
+            *for_rows_as_given(released, self.constant_column, norm, self.linear_map),
             data_norm=norm if self.problem.facts.is_scale_stated else math.inf,
             attributes={"margin_": asked_margin(self, released), "projection_": self.linear_map},
         )

@@ -20,7 +20,7 @@ class Budget:
     section 5). Parts are rounded so that together they never exceed the whole.
 
     >>> part, rest = Budget.of(1.0, 0.0).split(0.25)
-    >>> part.epsilon, rest.epsilon < 0.75, rest.is_pure
+    >>> round(part.epsilon, 9), rest.epsilon < 0.75, rest.is_pure
     (0.25, True, True)
 
     Attributes
@@ -58,25 +58,16 @@ class Budget:
         return gdp_epsilon(self.mu * FAR_DOWN, self.delta)
 
     def split(self, share: float) -> tuple[Budget, Budget]:
-        """Return a share of epsilon, or of mu^2, and the remaining part, which is rounded down."""
-        if self.is_infinite:
-            return self, self
-        if self.is_pure:
-            part, rest = share * self.epsilon, self.epsilon * (1.0 - share) * DOWN
-            return Budget.of(part, 0.0), Budget.of(rest, 0.0)
-        part, rest = math.sqrt(share) * self.mu, math.sqrt(1.0 - share) * self.mu * DOWN
-        return Budget.gaussian(part, self.delta), Budget.gaussian(rest, self.delta)
+        """Return a share of epsilon, or of mu^2, and the remaining part, both rounded down."""
+        part, rest = self.parts((share, 1.0 - share))
+        return part, rest
 
     def equal_parts(self, count: int) -> Budget:
         """Return one of `count` equal parts, rounded down."""
-        if count == 1 or self.is_infinite:
-            return self
-        if self.is_pure:
-            return Budget.of(self.epsilon / count * DOWN, 0.0)
-        return Budget.gaussian(self.mu / math.sqrt(count) * DOWN, self.delta)
+        return self if count == 1 else self.parts((1.0 / count,))[0]
 
     def parts(self, shares: Sequence[float]) -> tuple[Budget, ...]:
-        """Return shares of epsilon, or of mu^2, that add up to one, each rounded down."""
+        """Return shares of epsilon, or of mu^2, that add up to at most one, each rounded down."""
         if self.is_infinite:
             return (self,) * len(shares)
         if self.is_pure:

@@ -7,7 +7,7 @@ import math
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
-from decimal import ROUND_CEILING, ROUND_FLOOR, Context
+from decimal import ROUND_CEILING, Context
 from numbers import Integral, Real
 from typing import Any
 
@@ -366,10 +366,9 @@ def _thaw(value: Any) -> Any:
     return [_thaw(item) for item in value] if isinstance(value, tuple) else value
 
 
-def rounded_text(value: float, digits: int = 6, *, up: bool = True) -> str:
-    """Return a number as text with few significant digits, rounded up or down."""
+def rounded_text(value: float, digits: int = 6) -> str:
+    """Return a number as text with few significant digits, rounded up."""
     if float(f"{value:.{digits}g}") == value:
         return f"{value:.{digits}g}" if value < 1e4 else f"{value:g}"
-    rounding = ROUND_CEILING if up else ROUND_FLOOR
-    rounded = Context(prec=digits, rounding=rounding).create_decimal_from_float(value)
+    rounded = Context(prec=digits, rounding=ROUND_CEILING).create_decimal_from_float(value)
     return f"{float(rounded):g}"

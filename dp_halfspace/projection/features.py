@@ -163,6 +163,10 @@ def draw_fourier(
 _JOINT_SCALE = 0.5
 
 
+# Number of scales on either side of zero outside of which cosines are constant.
+_COSINE_REACH = 3.0
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class AdditiveMap:
     r"""Columns, cosines and Fourier features. Made by `draw_additive`.
@@ -172,8 +176,8 @@ class AdditiveMap:
     n_features_in : int
     n_terms : int
         Features of each column: itself, clipped, and cosines ``2^.5 cos(k pi v) / k``, ``k = 2,
-        ..., n_terms``, of its place ``v`` in [0, 1] between `half_range` scales on either side of
-        zero.
+        ..., n_terms``, of its place ``v`` in [0, 1] between three scales on either side of zero,
+        outside of which they are constant.
     fourier : FourierMap or None
         Fourier features of all columns together, without `n_plain`.
     n_plain : int
@@ -181,8 +185,6 @@ class AdditiveMap:
     length : float or None
         Number by which the entries of a row in column scales were divided; None for the root of the
         number of columns.
-    half_range : float, default=3.0
-        Number of scales on either side of zero outside of which cosines are constant.
     clip : float, default=1.5
         Number of scales on either side of zero to which the column itself is clipped.
 
@@ -204,7 +206,6 @@ class AdditiveMap:
     fourier: FourierMap | None = None
     n_plain: int = 0
     length: float | None = None
-    half_range: float = 3.0
     clip: float = 1.5
 
     @property
@@ -232,7 +233,7 @@ class AdditiveMap:
             numbers = rows[:, :n_curved] * scale
             np.divide(np.clip(numbers, -self.clip, self.clip), scale, out=part[:, :n_curved])
             if end > d:
-                inside = np.clip(0.5 + numbers / (2.0 * self.half_range), 0.0, 1.0)
+                inside = np.clip(0.5 + numbers / (2.0 * _COSINE_REACH), 0.0, 1.0)
                 _write_cosines(inside, part[:, d:end], 1.0 / scale)
             if self.fourier is not None:
                 # They have the norm of the columns.

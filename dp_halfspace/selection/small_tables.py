@@ -10,7 +10,7 @@ probabilities are requested, a noisy count estimates the error rate of the chose
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -208,19 +208,13 @@ class ListSelection(ABC):
         # 2. Choose one; only its number is released, and a noisy count of its errors if that was
         #    planned.
         # 3. Draw its block of the public list again.
-        released = door.release(partial(self._all_costs, weights), self.choice)
+        released = door.release(partial(all_costs, self.costs, weights), self.choice)
         model = self.candidate(int(released[0]))
         if not isinstance(self.choice, CountedChoice):
             return model
         noisy, is_constant = float(released[1]), not model.coefficients.any()
         seen = (noisy, n_samples, self.choice, self.n_classes)
         return replace(model, error_share=counted_share(*seen, is_constant=is_constant))
-
-    def _all_costs(self, weights: FloatArray, data: TrainingData) -> NDArray[np.int32]:
-        """Return the costs of all candidates, four bytes for each."""
-        with single_blas_thread():
-            costs = self.costs(data.X, data.class_indices, weights)
-            return np.concatenate([part.astype(np.int32) for part in costs])
 
     def costs(
         self, X: NDArray[Any], codes: NDArray[np.intp], weights: FloatArray
@@ -241,7 +235,7 @@ class ListSelection(ABC):
     def candidate(self, number: int) -> SmallModel:
         """Return a candidate of the list by its number."""
         if self.prior is not None and number >= self.n_listed:
-            return prior_model(self.prior)
+            return SmallModel(self.prior.coefficients, self.prior.intercepts, None, is_prior=True)
         drawn = self.n_listed - self.n_classes * self.n_constants
         if number >= drawn:
             return self._constant((number - drawn) // self.n_constants)
@@ -331,6 +325,15 @@ class TableSelection(ListSelection):
         return SmallModel(sign * SCORE_STEP * found, -sign * SCORE_STEP * limit, exponent)
 
 
+def all_costs(
+    costs: Callable[..., Iterator[IntArray]], weights: FloatArray, data: TrainingData
+) -> NDArray[np.int32]:
+    """Return the `costs` of the candidates of all blocks of a list, four bytes for each."""
+    with single_blas_thread():
+        parts = costs(data.X, data.class_indices, weights)
+        return np.concatenate([part.astype(np.int32) for part in parts])
+
+
 def classes_of(prior: LinearPrior, X: NDArray[Any]) -> NDArray[np.intp]:
     """Return the class of every row, a function of this row alone to the last bit.
 
@@ -343,13 +346,6 @@ def classes_of(prior: LinearPrior, X: NDArray[Any]) -> NDArray[np.intp]:
         scores += np.where(np.isnan(cells), prior.fill[column], cells) * weights
     found = scores[:, 0] > 0.0 if scores.shape[1] == 1 else scores.argmax(axis=1)
     return np.asarray(found, dtype=np.intp)
-
-
-def prior_model(prior: LinearPrior) -> SmallModel:
-    """Return the public model as a chosen classifier."""
-    if len(prior.coefficients) == 1:
-        return SmallModel(prior.coefficients[0], float(prior.intercepts[0]), None, is_prior=True)
-    return SmallModel(prior.coefficients, prior.intercepts, None, is_prior=True)
 
 
 def plan_small_table(

@@ -50,6 +50,7 @@ from dp_halfspace.selection.small_tables import (
     SCORE_STEP,
     ListSelection,
     SmallModel,
+    all_costs,
     plan_choice,
     plan_error_count,
     share_of,
@@ -401,7 +402,8 @@ class StagedSelection:
         # A record moves the cost of each first cut by at most one: `docs/proofs/small_tables.md`,
         # Lemma 8.
         choice = TalliedChoice(self.epsilons[0])
-        cut = self._cut(door.choose(partial(self._first_costs, weights), choice, is_cost=True))
+        ask = partial(all_costs, self._costs, weights)
+        cut = self._cut(door.choose(ask, choice, is_cost=True))
         sides = [self._side_of(cut, above=above) for above in (False, True)]
         below = door.map(partial(self._below, cut, weights))
         chosen = TalliedChoices(tuple(side.n_listed for side in sides), self.epsilons[1])
@@ -433,12 +435,6 @@ class StagedSelection:
                 found = side.costs(data.X[here], renamed, weights[labels])
                 costs.append(np.concatenate(list(found)))
         return _Below(costs, int(np.count_nonzero(cut.labels_above[codes] != is_above)))
-
-    def _first_costs(self, weights: FloatArray, data: TrainingData) -> NDArray[np.int32]:
-        """Return the costs of all first cuts, four bytes for each."""
-        with single_blas_thread():
-            costs = self._costs(data.X, data.class_indices, weights)
-            return np.concatenate([part.astype(np.int32) for part in costs])
 
     def _costs(
         self, X: NDArray[Any], codes: NDArray[np.intp], weights: FloatArray

@@ -115,7 +115,7 @@ def test_a_record_moves_the_error_of_every_margin_by_one(kind, factor):
 @pytest.mark.parametrize("is_single", [False, True])
 def test_a_second_moment_pays_for_the_rounding_of_a_group_of_float32(is_single):
     """``certificate.md``, sections 7 and 9: twice the error of a group of 256 rows."""
-    noise = moment_noise(10**6, 20, 4096, Budget.gaussian(1.0), is_single=is_single)
+    noise = moment_noise(10**6, 4096, Budget.gaussian(1.0), is_single=is_single)
     group = 2.04 * 2.0**-24 * (256 + 8) * 256
     beyond = noise.sensitivity - math.sqrt(2.0)
     assert (group if is_single else 0.0) < beyond < (group if is_single else 0.0) + 1e-4

@@ -46,7 +46,7 @@ def rows_of(X, made, people=None):
     shape = Shape(n, made.n_columns, 2, 1.0, is_single=people is None, features=made)
     labels = np.arange(X.shape[0]) % 2
     data = TrainingData(X, labels, np.array([0, 1]), None, people)
-    known = Known(scales=KNOWN, class_weights=(1.0, 1.0))
+    known = Known(scales=KNOWN)
     rows = first_rows(shape, known, data).X
     scale, constant = rows.state
     matrix = np.asarray(rows._matrix, dtype=np.float64)

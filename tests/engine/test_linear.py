@@ -384,7 +384,7 @@ def test_roundings_are_those_of_the_blocks_in_which_rows_are_summed():
     shape = linear.Shape(n_samples=20_000, n_columns=20, n_classes=2, unit=1.0)
     budget = Budget.gaussian(1.0)
     release = linear.moment_release(shape, budget)
-    planned = moment.moment_noise(20_000, 21, rows.block_rows, budget, is_single=False)
+    planned = moment.moment_noise(20_000, rows.block_rows, budget, is_single=False)
     assert 1 < rows.block_rows < 20_000
     assert release.noise(Known()) == planned
     sizes = 20_000, 21, 2, rows.block_rows, moment.LARGEST_STRETCH

@@ -26,7 +26,7 @@ def test_sensitivity_is_that_of_the_proof(n, k, block, is_single):
     if is_single:
         # Twice the error of a group of 256 rows, added up in float32.
         allowance += 2 * Fraction(102, 100) * (256 + 8) * 256 / 2**24
-    found = moment_noise(n, k, block, Budget.gaussian(1.0), is_single=is_single).sensitivity
+    found = moment_noise(n, block, Budget.gaussian(1.0), is_single=is_single).sensitivity
     assert found >= math.sqrt(2.0) + float(allowance)
     assert found <= math.sqrt(2.0) + float(allowance) + 2e-12
     # The rounding of the sum itself, if the root were exact: removing it is seen at every size.
@@ -41,7 +41,7 @@ def test_directions_are_as_orthonormal_as_the_proof_assumes(size):
     spread = np.append(np.full(min(5, size), 40.0), np.ones(max(size - 5, 0)))
     X = rng.standard_normal((10**4, size)) * spread
     X /= np.linalg.norm(X, axis=1, keepdims=True)
-    noise = moment_noise(10**4, size, 4096, Budget.gaussian(1.0), is_single=False)
+    noise = moment_noise(10**4, 4096, Budget.gaussian(1.0), is_single=False)
     released = packed(X.T @ X)
     released += noise.sigma * rng.standard_normal(released.size)
     V = centring_of(released, 1e4, noise, constant=0.0)[0].directions
@@ -53,7 +53,7 @@ def released_means(mean, mu):
     """Released means of rows, and the error that is stated for each of their entries."""
     rng, n = np.random.default_rng(0), 2000
     inside = np.append(mean, CONSTANT) / LENGTHENED
-    noise = moment_noise(n, len(inside), n, Budget.gaussian(mu), is_single=False)
+    noise = moment_noise(n, n, Budget.gaussian(mu), is_single=False)
     exact = packed(n * np.outer(inside, inside))
     found = [
         centring_of(exact + noise.sigma * rng.standard_normal(exact.size), n, noise, constant=1.0)
@@ -74,7 +74,7 @@ def test_a_mean_that_is_noise_alone_is_shrunk_to_zero():
 
 def test_a_total_that_noise_hides_is_at_least_that_noise():
     """The weights of all records are private; noise may make their sum small, or negative."""
-    noise = moment_noise(100, 3, 100, Budget.gaussian(0.1), is_single=False)
+    noise = moment_noise(100, 100, Budget.gaussian(0.1), is_single=False)
     for corner in (-5.0, 0.0, 1e-9):
         moment = np.diag([1.0, 1.0, corner])
         centring, total = centring_of(packed(moment), math.nan, noise, constant=1.0)
@@ -85,7 +85,7 @@ def test_a_total_that_noise_hides_is_at_least_that_noise():
 def test_hidden_directions_are_stretched_as_far_as_noise_allows():
     """Noise can take all of the trace for the direction that it shows, or make it negative."""
     size, n = 30, 1000.0
-    noise = moment_noise(1000, size + 1, 1000, Budget.gaussian(0.1), is_single=False)
+    noise = moment_noise(1000, 1000, Budget.gaussian(0.1), is_single=False)
     deviation = LENGTHENED**2 * noise.sigma
     edge, allowed = deviation * math.sqrt(2.0 * size), math.sqrt(n * math.sqrt(size) / deviation)
     for first, others in ((1.1 * edge, -0.05 * edge), (0.0, -0.5 * edge)):

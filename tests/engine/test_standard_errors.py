@@ -222,7 +222,7 @@ def test_joint_features_that_are_no_more_than_noise_are_dropped(error, kept, mon
     walk = replace(first_walk(5, 2, 100.0, 1.0, 1.0), total=np.full(5, 15.0))
     centring = SimpleNamespace(directions=np.eye(4), with_shared_trace=lambda: None)
     known = SimpleNamespace(
-        released_walk=walk, released_centring=centring, class_weights=(1.0, 1.0), total=100.0
+        released_walk=walk, released_centring=centring, class_weights=np.ones(2), total=100.0
     )
     found = linear.with_shrunk_joint(SimpleNamespace(n_columns=4), known, 2)
     assert found.average.tolist() == [1.0, 1.0, kept, kept, 1.0]

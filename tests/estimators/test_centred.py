@@ -16,7 +16,7 @@ from dp_halfspace import (
 )
 from dp_halfspace.data.validation import TrainingData
 from dp_halfspace.engine import linear
-from dp_halfspace.engine.linear import clipped_rows_over, length_of
+from dp_halfspace.engine.linear import Known, clipped_rows_over, in_columns, length_of
 from dp_halfspace.engine.moment import CONSTANT, LENGTHENED, centring_of, packed
 from dp_halfspace.engine.plan import PublicFacts
 from dp_halfspace.estimators._centred import (
@@ -31,6 +31,7 @@ from dp_halfspace.optim.losses import LOGISTIC, huber_hinge
 from dp_halfspace.papers.objective import GaussianLinearTerm
 from dp_halfspace.papers.output import mapped_row_ridge, plan_output
 from dp_halfspace.privacy.budget import Budget
+from dp_halfspace.privacy.interception import intercept_releases
 from dp_halfspace.privacy.mechanisms import (
     GaussianNoise,
     L2LaplaceNoise,
@@ -53,7 +54,7 @@ each_problem = pytest.mark.parametrize(("loss", "k"), ONE_CLASS_EACH.values(), i
 
 def noise_of(plan, number):
     """The noise of the length, or of the moment."""
-    return plan.releases[number].noise(linear.Known())
+    return plan.releases[number].noise(Known())
 
 
 def read_of(n, d, k=2, *, weight=1.0, constant=1.0, **facts):
@@ -109,14 +110,16 @@ def test_only_rows_without_a_moment_have_the_constant_of_the_intercept():
     plan = plan_centred_objective(read, LOGISTIC, Budget.of(1.0, 1e-7))
     assert plan.releases
     ones = np.ones((1, 4))
-    for changed, constant, length in (
-        (plan, CONSTANT, math.hypot(1.0, CONSTANT)),
-        (replace(plan, releases=()), 4.0 * CONSTANT, 1.0),
-        (replace(plan, read=replace(read, constant=0.0)), 0.0, 1.0),
-    ):
-        coefficients, intercepts = changed._in_columns(ones, 1.0)
-        np.testing.assert_allclose(coefficients, 1.0 / length)
-        np.testing.assert_allclose(intercepts, constant / length)
+    for shape, constant in ((read.shape, CONSTANT), (replace(read, constant=0.0).shape, 0.0)):
+        coefficients, intercepts = in_columns(shape, Known(), ones)
+        np.testing.assert_allclose(coefficients, 1.0 / math.hypot(1.0, constant))
+        np.testing.assert_allclose(intercepts, constant / math.hypot(1.0, constant))
+    X, y = np.full((1000, 3), 0.5), np.arange(1000) % 2
+    plain = replace(plan, releases=())
+    with intercept_releases(lambda *_: ones):
+        fitted = plain.run(table_door(X, y, *plain.events))
+    np.testing.assert_allclose(fitted.coefficients, 1.0)
+    np.testing.assert_allclose(fitted.intercepts, 4.0 * CONSTANT)
 
 
 def centred(X, constant=1.0):

@@ -225,6 +225,15 @@ def test_a_record_of_weight_zero_says_nothing_but_its_length(name):
     assert not np.allclose(first, clone(estimator).fit(X, other, sample_weight=1 - w).coef_)
 
 
+def test_without_noise_a_record_of_weight_zero_is_absent_from_features():
+    """Their moment tells the sum of the weights."""
+    X, y, _ = table()
+    w = np.append(np.ones(200), np.zeros(100))
+    estimator = clone(CASES["fourier"]).set_params(epsilon=math.inf, classes=LABELS, random_state=0)
+    first = clone(estimator).fit(X, y, sample_weight=w).coef_
+    assert np.allclose(first, estimator.fit(X[:200], y[:200]).coef_, atol=0.1)
+
+
 @pytest.mark.parametrize("name", ["clipped output", "margin", "features"])
 def test_weights_multiply_those_of_the_classes(name):
     X, y, _ = table()

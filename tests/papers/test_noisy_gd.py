@@ -14,7 +14,6 @@ from dp_halfspace.papers.known_margin import (
     descend,
     margin_slopes,
     plan_descent,
-    softmax_slopes,
 )
 from dp_halfspace.rows.rows import Rows
 from tests.adversarial import neighbouring_pairs
@@ -53,7 +52,7 @@ def unclipped(plan, codes, weights):
     return slopes
 
 
-def ratio(points, *, weights=(1.0, 1.0, 1.0), made=softmax_slopes):
+def ratio(points, *, weights=(1.0, 1.0, 1.0), made=margin_slopes):
     """Largest change of the gradient sum over the bound, at many points, for three classes."""
     rng, worst = np.random.default_rng(0), 0.0
     for X, y, other_X, other_y in neighbouring_pairs(rng, 120, n_classes=3):
@@ -89,7 +88,7 @@ def test_slopes_are_the_clipped_derivatives():
     pull = free(logits.copy(), 0, 101)
     np.testing.assert_allclose(pull[:, 1], expit(2 - margins), atol=1e-12)
     np.testing.assert_allclose(pull.sum(axis=1), 0, atol=1e-12)
-    clipped = softmax_slopes(plan_for(outputs=2), own, ones)(logits.copy(), 0, 101)
+    clipped = margin_slopes(plan_for(outputs=2), own, ones)(logits.copy(), 0, 101)
     norms = np.linalg.norm(pull, axis=1)
     expected = pull * np.minimum(1.0, 1.0 / np.maximum(norms, 1e-300))[:, None]
     np.testing.assert_allclose(clipped, expected, atol=1e-12)
@@ -124,7 +123,7 @@ def test_the_mean_over_the_classes_is_noise_and_is_taken_off():
     rng = np.random.default_rng(4)
     X, y = separated(300, 4, seed=2)[0], rng.integers(3, size=300)
     plan = plan_for(300, 4, 3)
-    rows = SlopedRows(Rows(X), softmax_slopes(plan, y, np.ones(300)))
+    rows = SlopedRows(Rows(X), margin_slopes(plan, y, np.ones(300)))
     found = descend(door_of(rows, *plan.events), plan)
     np.testing.assert_allclose(found.sum(axis=0), 0.0, atol=1e-9 * np.abs(found).max())
 
