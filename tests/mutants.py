@@ -4546,6 +4546,12 @@ MUTANTS = [
             "",
             "test_images_are_within_their_limit_in_exact_arithmetic",
         ),
+        (
+            "rescale_state",
+            " - math.ulp(0.0)",
+            "",
+            "test_images_of_rows_with_subnormal_factors_are_within_their_limit",
+        ),
     ),
     *of(
         "metrics/_tallies.py",
