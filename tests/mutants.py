@@ -1208,15 +1208,27 @@ MUTANTS = [
         ),
         (
             "plan_margin_choice",
-            "(1.0 + 1.0 / margin + gap) * FAR_UP",
+            "(1.0 + 1.0 / margin + gap + _cost_rounding(problem, 1.0 / margin, penalty)) * FAR_UP",
             "1.0",
             "test_a_choice_covers_every_loss_and_the_error_of_its_minimum",
         ),
         (
             "plan_margin_choice",
-            "(1.0 + 1.0 / margin + gap) * FAR_UP",
+            "(1.0 + 1.0 / margin + gap + _cost_rounding(problem, 1.0 / margin, penalty)) * FAR_UP",
             "1.0 + 1.0 / margin",
             "test_a_choice_covers_every_loss_and_the_error_of_its_minimum",
+        ),
+        (
+            "plan_margin_choice",
+            " + _cost_rounding(problem, 1.0 / margin, penalty)",
+            "",
+            "test_a_choice_covers_the_roundings_of_many_records",
+        ),
+        (
+            "plan_margin_choice",
+            ", _LARGEST_NOISE)",
+            ", math.inf)",
+            "test_no_cost_is_beyond_what_rounding_allows_for",
         ),
         (
             "plan_margin_choice",
@@ -4717,6 +4729,12 @@ MUTANTS = [
             "* (1.0 + (len(to_final) + 12) * 2.0**-52) + error",
             "",
             "test_images_are_within_their_limit_in_exact_arithmetic",
+        ),
+        (
+            "rescale_state",
+            " - math.ulp(0.0)",
+            "",
+            "test_images_of_rows_with_subnormal_factors_are_within_their_limit",
         ),
     ),
     *of(

@@ -12,6 +12,7 @@ from datetime import date, datetime
 from decimal import Decimal
 from fractions import Fraction
 from functools import partial
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -313,6 +314,15 @@ def test_errors_of_a_threshold_move_by_one_at_most_and_do_not_grow_with_rows():
     assert 0.69 < largest <= 1.0
 
 
+TILE = people_module.AT_ONCE
+
+
+def test_the_proof_has_the_tiles_of_the_code():
+    page = (Path(__file__).parents[1] / "docs" / "proofs" / "persons.md").read_text()
+    assert f"w=1,2,4,\\dots,{TILE // 2}$, in blocks of ${TILE}/w$ consecutive people" in page
+    assert f"rows $j\\ge{TILE}$ of a person in blocks of {TILE}." in page
+
+
 FORMS = {"C": np.asarray, "F": np.asfortranarray, "single": np.float32, "CSR": sparse.csr_array}
 
 
@@ -356,7 +366,7 @@ def test_sparse_rows_of_people_have_the_values_of_dense_ones():
 
 @pytest.mark.sampled(5)
 @pytest.mark.parametrize("form", FORMS)
-@pytest.mark.parametrize(("entries", "tile"), [(3 * 2**16, 128), (64, 128), (3 * 2**16, 2)])
+@pytest.mark.parametrize(("entries", "tile"), [(3 * 2**16, TILE), (64, TILE), (3 * 2**16, 2)])
 def test_no_bit_of_a_row_depends_on_how_many_rows_others_have(monkeypatch, form, entries, tile):
     monkeypatch.setattr(blocks, "_SUMMED_ENTRIES", entries)
     monkeypatch.setattr(people_module, "AT_ONCE", tile)

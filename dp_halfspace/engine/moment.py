@@ -148,7 +148,7 @@ def moment_noise(
     allowance for the rounding errors of the sums of two neighbours is added.
     """
     n_blocks = min(-(-n_samples // block_rows), PLAIN_BLOCKS)
-    # docs/proofs/certificate.md, section 7.
+    # docs/proofs/certificate.md, section 8.
     rounding = 1.01 * n_samples * 2 * (block_rows + n_blocks + 8) * 2.0**-53
     if is_single:
         # Only the group of the replaced record is rounded differently.

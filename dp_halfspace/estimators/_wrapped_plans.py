@@ -143,8 +143,10 @@ def _fit_beside(
             return inner
         if accounting.delta(events, epsilon) <= delta:
             found = inner
-            # Pure DP adds up exactly, so that all of the budget is used.
-            if budget.is_pure or accounting.delta(events, (1.0 - _UNUSED) * epsilon) > delta:
+            # Pure DP adds up exactly, so that all of the budget is used. An epsilon of zero, which
+            # a large delta allows for, cannot be divided.
+            is_whole = budget.is_pure or epsilon == 0.0
+            if is_whole or accounting.delta(events, (1.0 - _UNUSED) * epsilon) > delta:
                 break
         # Only Gaussian events add up exactly by their mu; others cost more or less together.
         used = max(accounting.epsilon(events, delta), 0.5 * epsilon)

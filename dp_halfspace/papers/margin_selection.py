@@ -21,6 +21,7 @@ from dp_halfspace._rounding import DOWN, FAR_UP, UP
 from dp_halfspace._sklearn_compat import single_blas_thread
 from dp_halfspace.data.record_weights import WeighedRows
 from dp_halfspace.engine.plan import FitPlan, Fitted
+from dp_halfspace.optim.certificate import gradient_error
 from dp_halfspace.optim.losses import huber_hinge
 from dp_halfspace.optim.objectives import MarginObjective
 from dp_halfspace.optim.solvers import certified_minimum
@@ -234,6 +235,9 @@ def _score(released: FloatArray, penalty: float, data: WeighedRows) -> FloatArra
 _KERNEL_CONSTANT = 0.5
 # The loss of the steps: a hinge whose corner is replaced by a parabola.
 _LOSS = huber_hinge(HALF_WIDTH)
+# Larger noise counts as this one in the public terms of the costs, so that no cost is more than
+# 10^9 times its sensitivity: docs/proofs/kernel.md, Lemma 5.
+_LARGEST_NOISE = 1e9
 
 
 @dataclass(frozen=True, slots=True)
@@ -302,21 +306,39 @@ def plan_margin_choice(problem: Problem, solver: str, budget: Budget) -> MarginC
     gaps = tuple((1.0 + 1.0 / margin) / 2.0 for margin in margins)
     mu, choice = math.inf, NoNoise()  # type: float, GeneralizedChoice | NoNoise
     if math.isfinite(epsilon):
-        # The loss of a record is in [0, 1 + 1 / margin], and a computed minimum exceeds the exact
-        # one by at most the gap: docs/proofs/kernel.md, Lemma 2.
-        pairs = zip(margins, gaps, strict=True)
-        sensitivities = tuple((1.0 + 1.0 / margin + gap) * FAR_UP for margin, gap in pairs)
-        choice = GeneralizedChoice(sensitivities, CHOICE_SHARE * epsilon)
-        mu = mu_beside(choice.epsilon, epsilon, delta) * DOWN
+        mu = mu_beside(CHOICE_SHARE * epsilon, epsilon, delta) * DOWN
     # Bounds on what a margin costs on fresh records and because of noise.
-    noise = 2.0 * math.sqrt(min(n_samples, n_columns)) / mu
+    noise = min(2.0 * math.sqrt(min(n_samples, n_columns)) / mu, _LARGEST_NOISE)
     penalties = tuple((math.sqrt(n_samples) + noise) / margin for margin in margins)
+    if math.isfinite(epsilon):
+        # The loss of a record is in [0, 1 + 1 / margin], and a computed minimum exceeds the exact
+        # one by at most the gap, and roundings: docs/proofs/kernel.md, Lemma 2.
+        sensitivities = tuple(
+            (1.0 + 1.0 / margin + gap + _cost_rounding(problem, 1.0 / margin, penalty)) * FAR_UP
+            for margin, gap, penalty in zip(margins, gaps, penalties, strict=True)
+        )
+        choice = GeneralizedChoice(sensitivities, CHOICE_SHARE * epsilon)
     if solver == "phased_prox":
         each = Budget.gaussian(mu)
         plans = tuple(plan_known_margin(problem, solver, margin, each) for margin in margins)
     else:
         plans = _plan_descents(problem, margins, mu)
     return MarginChoice(plans, gaps, penalties, choice)
+
+
+def _cost_rounding(problem: Problem, radius: float, penalty: float) -> float:
+    """Bound what rounding errors add to the change of a cost: ``kernel.md``, section 4."""
+    n_samples = problem.facts.n_privacy_units
+    error = gradient_error(
+        **problem.sizes(),
+        row_norm=1.0,
+        ridge=2.0 * n_samples / radius,
+        radius=radius,
+        slope=1.0,
+        smoothness=_LOSS.smoothness,
+        evaluation=24.0,
+    )
+    return 10.0 * (1.0 + radius) * error + 2.0**-51 * (n_samples + penalty)
 
 
 def _plan_descents(

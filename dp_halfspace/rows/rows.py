@@ -372,8 +372,9 @@ class Rows:
 def rescale_state(state: RowState, factor: FloatArray) -> RowState:
     """Multiply the rows with this state by further factors."""
     scale, constant = state
+    # A subnormal product may be too large by half a spacing; from others this takes nothing.
     return (
-        factor if scale is None else factor * scale,
+        factor if scale is None else np.maximum(factor * scale - math.ulp(0.0), 0.0),
         None if constant is None else np.transpose(factor * np.transpose(constant)),
     )
 

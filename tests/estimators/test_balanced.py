@@ -20,6 +20,7 @@ from dp_halfspace.engine import linear
 from dp_halfspace.engine.counts import balancing_weights, count_noise
 from dp_halfspace.engine.plan import PublicFacts
 from dp_halfspace.estimators._wrapped_plans import BalancedFit
+from dp_halfspace.exceptions import BudgetError
 from dp_halfspace.privacy import accounting
 from dp_halfspace.privacy.budget import Budget
 from dp_halfspace.privacy.interception import intercept_releases
@@ -44,6 +45,13 @@ def balanced(estimator, **params):
     return clone(estimator).set_params(
         **{"class_weight": "balanced", "classes": [0, 1], "epsilon": 3.0, **params}
     )
+
+
+def test_a_part_that_a_large_delta_pays_for_is_not_divided():
+    """Its epsilon is zero, beside column scales and counts."""
+    model = balanced(AdaptiveMarginClassifier(margin=0.1), epsilon=1e-3, delta=0.499)
+    with pytest.raises(BudgetError, match="too small for both column scales and a model"):
+        model.plan(X, Y)
 
 
 @pytest.mark.sampled(3)

@@ -32,6 +32,26 @@ def test_a_choice_covers_every_loss_and_the_error_of_its_minimum(epsilon, delta)
     assert plan.events[0] == plan.choice.event
 
 
+def test_a_choice_covers_the_roundings_of_many_records():
+    """A margin of norm R is off by R (k + 3) 2^-53, and the gap is proved by R times a gradient."""
+    n, k = 10**6, 400
+    plan = plan_margin_choice(problem_of(n, k), "noisy_gd", Budget.of(1.0, 1e-6))
+    for candidate, gap, reach in zip(
+        plan.candidates, plan.gaps, plan.choice.sensitivities, strict=True
+    ):
+        radius = 1.0 / candidate.margin
+        error = n * radius * (k + 3) * 2.0**-53
+        assert reach >= 1.0 + radius + gap + 4.0 * radius * error
+
+
+def test_no_cost_is_beyond_what_rounding_allows_for():
+    """With next to no budget, the public term of the noise would be."""
+    n = 1000
+    plan = plan_margin_choice(problem_of(n, 600), "noisy_gd", Budget.of(1e-9, 1e-15))
+    largest = (n + np.array(plan.penalties)) / np.array(plan.choice.sensitivities)
+    assert 1e8 < largest.max() <= 1e9
+
+
 def test_every_candidate_has_the_noise_of_the_one_that_needs_most():
     plan = plan_margin_choice(PROBLEM, "noisy_gd", Budget.of(1.0, 1e-6))
     (mechanism,) = {candidate.algorithm.mechanism for candidate in plan.candidates}

@@ -62,6 +62,15 @@ def test_images_are_within_their_limit_in_exact_arithmetic():
     assert 1 - 1e-10 < max(lengths) <= 1
 
 
+def test_images_of_rows_with_subnormal_factors_are_within_their_limit():
+    """Entries near the largest double, stretched: a factor has few bits left."""
+    X = np.random.default_rng(0).uniform(0.5, 1.0, (40, 1)) * np.full(16, np.finfo(float).max)
+    rows = Rows(X, clip_scales(X, 1.0)).clip_images(np.full((1, 16), 256.0), 0.3, ())
+    for row, scale in zip(X.tolist(), rows.state[0].tolist(), strict=True):
+        image = 256 * sum(map(Fraction, row)) * Fraction(scale)
+        assert 1 - 1e-10 < image / Fraction(0.3) <= 1
+
+
 @pytest.mark.parametrize("factor", [0.5, 1.0, 1.5, 9.0])
 def test_points_outside_a_ball_are_brought_back_to_it(factor):
     point = np.array([0.6, 0.8])
