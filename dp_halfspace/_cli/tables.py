@@ -254,10 +254,8 @@ def _refuse_absent(path: Path, names: Sequence[str], wanted: Sequence[str]) -> N
             place += "the first sheet of "
         elif path.suffix.lower() == PARQUET:
             place = hint = ""
-        raise UserError(
-            f"{start} {', '.join(map(repr, absent))} in {place}{path}"
-            f"{did_you_mean(absent[0], names)}{hint}"
-        )
+        near = did_you_mean(absent[0], names)
+        raise UserError(f"{start} {', '.join(map(repr, absent))} in {place}{path}{near or hint}")
 
 
 def typed_columns(table: Table, columns: Mapping[str, Column]) -> Any:

@@ -384,7 +384,7 @@ def _category_column(name: str, values: list[Any], refusal: str) -> Column:
     categories = tuple(category_of(value) for value in values)
     if not categories or None in categories or len(set(categories)) < len(categories):
         raise ValueError(
-            f"{refusal}; categories are distinct, where 1 and '01' are the same, and none is "
-            "missing"
+            f"{refusal}; there is at least one category, they are distinct, where 1 and '01' are "
+            "the same, and none is missing"
         )
     return Column(name, "categories", categories=tuple(map(str, categories)))
