@@ -315,11 +315,11 @@ def _coefficients(natural: NaturalCoefficients) -> str:
         rows.append((name, *map(_coefficient, *column), f"{importances[name]:.2g}"))
     heads = ("Column", *(f"score of {label}, per unit" for label in natural.classes), "importance")
     return (
-        f"<p>The {len(rows)} columns of {len(natural.names)} with the largest importance, and what "
+        f"<p>The {len(rows)} of {len(natural.names)} columns with the largest importance, and what "
         "one unit of each adds to the score. The importance is the change of the score over the "
         "released width of the column, if there is one; of several scores, the largest difference. "
-        f"Behind ±, if known, is the standard error of the noise of the fit; marked by{_UNSURE} is "
-        "what is within two of them, so that the noise may have decided the sign.</p>\n"
+        f"Behind ±, if known, is the standard error due to the noise of the fit;{_UNSURE} marks a "
+        "coefficient within two of them of zero, whose sign the noise may have decided.</p>\n"
         f"{table(heads, *rows)}"
     )
 
@@ -362,7 +362,7 @@ def _curves(display: EffectsDisplay, model: Any) -> str:
     if shown.columns[0].deviations is not None:
         noise = "Grey effects may be due to noise alone: the band has two standard errors."
     return (
-        f"<p>The {len(shown.columns)} columns of {len(rest)} with the largest effects: what the "
+        f"<p>The {len(shown.columns)} of {len(rest)} columns with the largest effects: what the "
         f"value of one column adds to the {odds}{of} of a row with numbers in the middle of their "
         f"axes and other entries missing. {noise}{escape(left_out)} {_explained_note(display)} "
         "Drawn from released numbers, over stated ranges or around the released centres, so it "

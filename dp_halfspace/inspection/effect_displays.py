@@ -117,9 +117,9 @@ class EffectsDisplay:
     classes : tuple
         Labels of the curves.
     explained : ndarray of shape (n_scores,) or None
-        Squared correlation of each score with the sum of its curves, over made-up rows: every
+        Squared correlation of each score with the sum of its curves, over simulated rows: every
         column takes the values that are shown of it, all equally often and independently of the
-        others. It is one of a sum of curves, and the rest is due to interactions.
+        others. It is one if the score is a sum of curves; the rest is due to interactions.
     ax_ : ndarray of matplotlib Axes of shape (n_columns,)
         The axes drawn into; set by `plot`.
     figure_ : matplotlib Figure
