@@ -54,12 +54,18 @@ _KEY_WORDS = frozenset(
         *("seqn", "rowname", "rownames", "aktenzeichen"),
     )
 )
+# Names that are keys as a whole, and in longer names are not.
+_KEYS_ALONE = frozenset(
+    ("patient", "person", "email", "name", "firstname", "lastname", "vorname", "nachname")
+)
 # The end of a name that consists of who is numbered and of a word for a number.
 _NUMBERED = re.compile(
     r"(?:patient(?:en)?|pat|pid|u?subj(?:ect)?|person(?:al)?|pers|participant|proband(?:en)?|case|fall|"
     r"employee|emp|staff|customer|cust|kunden|client|member|user|account|policy|nhs|hospital|"
     r"record|row|encounter|admission|hadm|stay|versicherten|versicherungs|akten|household|sample)"
     r"s?(?:id|ids|number|num|nbr|no|nr|nummer|code|key)"
+    # A letter with an accent is a border: numéro.
+    r"|(?:n|no|nr|num|nume?ro|codice|codigo)(?:d[eiu]l?)?(?:patient|paciente|paziente|dossier)"
 )
 # Boundaries of words: characters other than letters and digits, and capitals after small letters.
 _BORDER = re.compile(r"[^0-9A-Za-z]+|(?<=[a-z0-9])(?=[A-Z])")
@@ -232,7 +238,7 @@ def unstated_kinds(columns: Sequence[Column]) -> str:
 def looks_like_key(name: str) -> bool:
     """Return whether a column may identify rows or persons, by its name alone."""
     parts = [part.lower() for part in _BORDER.split(name)]
-    is_key = any(part in _KEY_WORDS for part in parts) or parts in (["patient"], ["person"])
+    is_key = any(part in _KEY_WORDS for part in parts) or "".join(parts) in _KEYS_ALONE
     return is_key or any(_NUMBERED.fullmatch("".join(parts[start:])) for start in range(len(parts)))
 
 
