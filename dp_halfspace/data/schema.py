@@ -206,8 +206,8 @@ def unstated_kinds(columns: Sequence[Column]) -> str:
         return ""
     some = first_of([f"{column.name!r}: {word_of(column)}" for column in unstated])
     how = (
-        "it is taken from the dtypes of the table and declared public. A reader that infers dtypes "
-        "lets one record change them, which the guarantee does not cover"
+        "this is taken from the dtypes of the table and declared public. A reader that infers "
+        "dtypes lets one record change them, which the guarantee does not cover"
     )
     if unstated[0].source == _BY_LIST:
         how = "a list of rows has no dtypes, so it is read as numbers"
@@ -222,9 +222,11 @@ def unstated_kinds(columns: Sequence[Column]) -> str:
             "or 'date', 'boolean' or a list of categories, to read each cell as such. A duration "
             "has to be made a number of days beforehand, and a month needs a format of dates"
         )
+    others = [c for c in unstated if repr(c.name) not in texts]
+    example = [f", for example schema={{{c.name!r}: {word_of(c)!r}}}" for c in others[:1]]
     said.append(
-        f"State every column, for example schema={{{unstated[0].name!r}: "
-        f"{word_of(unstated[0])!r}}}; `python -m dp_halfspace schema FILE` writes a template"
+        f"State every column{''.join(example)}; `python -m dp_halfspace schema FILE` writes a "
+        "template"
     )
     keys = [repr(column.name) for column in unstated if looks_like_key(column.name)]
     if keys:

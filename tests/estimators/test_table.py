@@ -167,8 +167,8 @@ def test_kinds_that_dtypes_say_are_declared_once():
         model.fit(FRAME, LABELS)
     (text,) = [str(w.message) for w in caught if issubclass(w.category, PrivacyWarning)]
     assert text.startswith(
-        "schema does not state what 2 of 7 columns hold ('platelets': number, 'city': text): it is "
-        "taken from the dtypes of the table and declared public."
+        "schema does not state what 2 of 7 columns hold ('platelets': number, 'city': text): this "
+        "is taken from the dtypes of the table and declared public."
     )
     assert caught[0].filename == __file__
     assert "schema={'platelets': 'number'}" in text
@@ -203,6 +203,7 @@ def test_numbers_that_are_stored_as_objects_are_named_and_no_cell_is(odd):
         "The cells of '0', '1' are stored as objects, texts or categories, so they are read" in text
     )
     assert "even if they are numbers: state schema={'0': 'number'}" in text
+    assert "{'0': 'text'}" not in text
     assert "A duration has to be made a number of days beforehand" in text
     assert "unknown" not in text
 
