@@ -297,7 +297,8 @@ def _effects(model: Any, inner: Any) -> str:
         natural = natural_coefficients(model)
     except ValueError:
         scaler = getattr(inner, "scaler_", None)
-        if model is not inner or not isinstance(scaler, ReleasedScaler):
+        is_alone = getattr(model, "best_estimator_", model) is inner
+        if not is_alone or not isinstance(scaler, ReleasedScaler):
             return "<p>Not shown: the columns have no public ranges and no released scales.</p>"
         return _curves(EffectsDisplay.from_estimator(inner), inner)
     return _coefficients(natural)
@@ -396,7 +397,8 @@ def _made_by() -> str:
 def private_part(estimator: Any) -> tuple[Any, list[str]]:
     """Find the estimator that has a record, and list the parts that the record leaves out."""
     if hasattr(estimator, "privacy_"):
-        return estimator, _around_a_part(estimator)
+        # The best model of a search has the record of the search.
+        return getattr(estimator, "best_estimator_", estimator), _around_a_part(estimator)
     if isinstance(estimator, Pipeline) and estimator.steps:
         inner, uncovered = private_part(estimator.steps[-1][1])
         steps = [type(step).__name__ for _, step in estimator.steps[:-1] if hasattr(step, "fit")]
