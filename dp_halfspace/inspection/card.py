@@ -307,8 +307,13 @@ def _effects(model: Any, inner: Any) -> str:
 def _coefficients(natural: NaturalCoefficients) -> str:
     """Show the most important coefficients with their standard errors."""
     importances, errors = natural.importances, natural.errors
+    noise = (
+        f"Behind ± is the standard error due to the noise of the fit;{_UNSURE} marks a coefficient "
+        "within two of them of zero, whose sign the noise may have decided."
+    )
     if errors is None:
         errors = np.full(natural.coefficients.shape, math.nan)
+        noise = "The noise in the coefficients is not known, and may have decided any sign."
     rows = []
     for name in list(importances)[:_MOST_CURVES]:
         j = natural.names.index(name)
@@ -319,9 +324,7 @@ def _coefficients(natural: NaturalCoefficients) -> str:
         f"<p>The {len(rows)} of {len(natural.names)} columns with the largest importance, and what "
         "one unit of each adds to the score. The importance is the change of the score over the "
         "released width of the column, if there is one; of several scores, the largest difference. "
-        f"Behind ±, if known, is the standard error due to the noise of the fit;{_UNSURE} marks a "
-        "coefficient within two of them of zero, whose sign the noise may have decided.</p>\n"
-        f"{table(heads, *rows)}"
+        f"{noise}</p>\n{table(heads, *rows)}"
     )
 
 

@@ -37,6 +37,9 @@ def test_the_best_linear_model_has_coefficients():
     found, best = natural_coefficients(search), natural_coefficients(search.best_estimator_)
     assert found.importances == best.importances
     assert found.names == ("a", "b")
+    card = model_card(search)
+    assert "The noise in the coefficients is not known" in card
+    assert "±" not in card
 
 
 def test_released_scales_are_those_that_the_record_of_a_table_lists():

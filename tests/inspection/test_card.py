@@ -91,7 +91,7 @@ def test_a_linear_model_and_what_its_author_states(tmp_path):
     for name, (coefficient, error, mark) in zip(natural.names, numbers, strict=True):
         shown = f"{coefficient:.3g} ± {error:.2g}{mark}"
         assert f" {name} {shown} {natural.importances[name]:.2g}" in text
-    assert "Behind ±, if known, is the standard error due to the noise" in text
+    assert "Behind ± is the standard error due to the noise" in text
     with pytest.raises(ValueError, match="file of a privacy ledger"):
         model_card(model, tmp_path / "l.db")
     assert "About" not in text_of(model_card(model), tmp_path)[1]
