@@ -397,7 +397,8 @@ def _refuse_dates(X: Any, table: Any) -> None:
     if bad:
         raise ValueError(
             f"X holds dates or durations in {_name_columns(_names_of(X), bad)}: "
-            "convert them to numbers first, for example days since a fixed date"
+            "convert them to numbers first, for example days since a fixed date, or use "
+            "PrivateTableClassifier, which reads dates"
         )
 
 
@@ -467,7 +468,10 @@ def _not_numeric_error(X: Any) -> ValueError | TypeError:
         return TypeError(
             f"{where}: every argument must be a string that spells a number, or a number"
         )
-    return ValueError(f"{where}: encode text and categories as numbers first, {_RULE}")
+    return ValueError(
+        f"{where}: encode text and categories as numbers first, {_RULE}, or use "
+        "PrivateTableClassifier, which reads them"
+    )
 
 
 def repeated_name(names: Iterable[Any]) -> str | None:
