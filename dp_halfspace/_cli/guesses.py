@@ -69,7 +69,7 @@ class Guess:
 class _Cells:
     """The canonical values of a column, each with the number of its cells."""
 
-    def __init__(self, texts: Any, decimal: str | None, share: float = NEARLY_ALL) -> None:
+    def __init__(self, texts: Any, decimal: str | None) -> None:
         found, self._places = read_column(texts).distinct()
         self.commas = [j for j, text in enumerate(found) if _DECIMAL_COMMA.fullmatch(str(text))]
         counts = np.bincount(self._places, minlength=len(found)).tolist()
@@ -77,7 +77,7 @@ class _Cells:
         pairs = enumerate(zip(values, counts, strict=True))
         self.there = [(j, value, k) for j, (value, k) in pairs if value is not None and k]
         self.decimal = decimal
-        self.enough = share * self.count(lambda _: True)
+        self.enough = NEARLY_ALL * self.count(lambda _: True)
 
     def count(self, holds: Callable[[Any], bool]) -> int:
         """Return the number of cells of which something holds."""
@@ -106,8 +106,11 @@ class _Cells:
         return isinstance(value, Moment) or _is_date(value, form)
 
 
-def guess_column(texts: Any, decimal: str | None) -> Guess:
-    """Return a proposal for a column of floats or strings; numbers come first."""
+def guess_column(texts: Any, decimal: str | None, *, looks: bool) -> Guess:
+    """Return a proposal for a column of floats or strings; numbers come first.
+
+    What most cells of a column of texts are is found out only if `looks`.
+    """
     if getattr(texts.dtype, "kind", "O") == "f":
         return Guess({"kind": "number"})
     cells = _Cells(texts, decimal)
@@ -115,18 +118,19 @@ def guess_column(texts: Any, decimal: str | None) -> Guess:
     if found == Guess({"kind": "number"}) and cells.commas and decimal not in (".", ","):
         row = cells.row_of(cells.commas)
         return Guess(found.rule, f"{row} has a decimal comma: only with --decimal , 1.234 is 1234")
-    return found or Guess({"kind": "text"}, _look_at_text(texts, decimal))
+    return found or Guess({"kind": "text"}, _look_at_text(texts, cells) if looks else "")
 
 
-def _look_at_text(texts: Any, decimal: str | None) -> str:
+def _look_at_text(texts: Any, cells: _Cells) -> str:
     """Say what most cells of a column without a proposal are, if they are alike."""
-    if decimal != "," and next(_guesses(_Cells(texts, ",")), None) is not None:
+    with_comma = cells if cells.decimal == "," else _Cells(texts, ",")
+    if next(_guesses(with_comma), None) is not None:
         return "nearly all cells are numbers with --decimal ,"
-    for option, sign in (("", decimal), (" with --decimal ,", ",")):
-        cells = _Cells(texts, sign, MOST)
-        found = next(_guesses(cells), None)
+    for option, each in (("", cells), (" with --decimal ,", with_comma)):
+        each.enough = MOST * each.count(lambda _: True)
+        found = next(_guesses(each), None)
         if found is not None:
-            rule, row = found.rule, cells.row_without(found.rule)
+            rule, row = found.rule, each.row_without(found.rule)
             stated = repr(rule["kind"]) if len(rule) == 1 else json.dumps(rule, ensure_ascii=False)
             return (
                 f"most cells are {rule['kind']}s{option} and {row} is none, which {stated} takes "

@@ -301,10 +301,10 @@ def _label(value: Any) -> str | None:
     return str(value) if isinstance(value, bool) else text_of(canonical(value))
 
 
-def guesses(table: Table, rules: Mapping[str, Any]) -> dict[str, Guess]:
+def guesses(table: Table, rules: Mapping[str, Any], *, looks: bool) -> dict[str, Guess]:
     """Return a proposal for each column of strings that the rules do not state."""
     names = [name for name in table.frame.columns if table.is_text and rules.get(name) is None]
-    return {name: guess_column(table.frame[name], table.decimal) for name in names}
+    return {name: guess_column(table.frame[name], table.decimal, looks=looks) for name in names}
 
 
 @refusals_as_sentences("--schema: ")
@@ -362,7 +362,7 @@ def read_training_table(options: Any) -> TrainingTable:
     if not table.frame.shape[1]:
         raise UserError(f"{table.path} has no columns besides {', '.join(map(repr, roles))}")
     rules |= dict.fromkeys(options.drop, "drop")
-    for name, guess in guesses(table, rules).items():
+    for name, guess in guesses(table, rules, looks=False).items():
         rules[name] = {"kind": guess.kind_alone, "stated": False}
     columns = declared_columns(table, rules)
     notes = note_on_keys(name for name, column in columns.items() if column.kind != "drop")
