@@ -159,9 +159,9 @@ def warn_of_scales(n_samples: int, n_columns: int, epsilon: float) -> None:
     """Warn that the budget is too small for column scales; decided from public numbers alone."""
     warn_caller(
         f"epsilon={epsilon:g} is too small to estimate the scales of {n_columns} columns from "
-        f"{n_samples} records, so the columns are not scaled: if their scales differ, the model "
-        "may be no better than the majority class. State public scales (a range of each column, or "
-        "data_norm), use fewer columns or a larger epsilon"
+        f"{n_samples} records or persons, so the columns are not scaled: if their scales differ, "
+        "the model may be no better than the majority class. State public scales (a range of each "
+        "column, or data_norm), use fewer columns or a larger epsilon"
     )
 
 

@@ -33,7 +33,11 @@ def write_whole(path: Path, write: Callable[[Path], Any]) -> None:
     target = Path(os.path.realpath(path))
     new = target.with_name(f"{target.name}.{uuid4().hex}.new")
     # Only the owner may read a file that is not whole, whatever the permissions of the old one.
-    os.close(os.open(new, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+    try:
+        os.close(os.open(new, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+    except OSError as error:
+        error.filename = str(path)
+        raise
     try:
         write(new)
         # On some disks a lack of space is noticed only when the file is flushed.

@@ -103,8 +103,8 @@ def check_pipeline(estimator: Any, cv: Any = None) -> tuple[PipelineFinding, ...
         A classifier of this package, or a pipeline, column transformer, feature union, search or
         other meta-estimator of scikit-learn around one, fitted or not.
     cv : int, splitter, iterable of splits or None, default=None
-        Of a cross-validation round it; None means that there is none. Of splits in a list, a
-        generator or a ``PredefinedSplit`` it is not known what made them. Folds of groups must be
+        That of a cross-validation around the estimator; None means that there is none. What made
+        splits in a list, a generator or a ``PredefinedSplit`` is not known. Folds of groups must be
         drawn without a seed, because scikit-learn sorts the groups by their identifiers.
 
     Returns

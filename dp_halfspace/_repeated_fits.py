@@ -186,7 +186,7 @@ def _what_fits_cost(caller: Caller, kind: type, record: PrivacyRecord) -> str:
         return f"{makes}, and the budget of each, here {budget}, adds to that of the others"
     total = _total(Counter(record.events), caller.n_fits, record.delta)
     # Fits to few records, or with other parameters, may be planned in another way.
-    whom = f"a {unit_of(record)} that is in all of them"
+    whom = f"a {unit_of(record)} in all of them"
     return f"{makes}, each with {budget}: together they have about epsilon={total} for {whom}"
 
 

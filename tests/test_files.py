@@ -126,6 +126,6 @@ def test_a_pipe_is_written_to_and_not_replaced(tmp_path):
 
 
 def test_a_folder_that_is_not_there_is_the_error_of_the_system(tmp_path):
-    with pytest.raises(FileNotFoundError):
+    with pytest.raises(FileNotFoundError, match=r"kept'$"):
         write_text_whole(tmp_path / "nowhere" / "kept", "text")
     assert not Path(tmp_path / "nowhere").exists()

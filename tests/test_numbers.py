@@ -70,7 +70,8 @@ SENTENCES = {
     "guide/small_tables.md": (
         f"is below {STEPS_PAY:.0f} times the root of the number of columns "
         f"({STEPS_PAY * 10**0.5:.0f} for ten columns, {STEPS_PAY * 10:.0f} for a hundred; of a "
-        "table, the geometric mean of its columns and its encoded columns), "
+        "table, the geometric mean of its columns and its encoded columns, indicators of missing "
+        "values not counted), "
         f"and below {PURE:.0f} with `delta=0`, or below {UNSCALED:.0f} times the number",
         f"may first count two classes, from {LEAST:.0f} on",
         f"times epsilon must be below {of(f'{DEFAULTS}.SMALL_WITH_PRIOR'):.0f}, and",

@@ -62,7 +62,7 @@ def schema(options: Any) -> None:
     roles = [options.target] if options.target else []
     table = tables.read_table(options, roles)
     table = replace(table, frame=table.frame.drop(columns=roles))
-    found = tables.guesses(table, {})
+    found = tables.guesses(table, {}, looks=True)
     columns = tables.declared_columns(table, {})
     entries: dict[str, Any] = {name: word_of(column) for name, column in columns.items()}
     for name, guess in found.items():

@@ -5,6 +5,7 @@ They are as private as the cells. A proposal names a row to look at and no cell.
 
 from __future__ import annotations
 
+import json
 import math
 import re
 from collections import Counter
@@ -30,6 +31,8 @@ from dp_halfspace.data.schema import CHOICE
 # A column consists of numbers, or of dates, from this share of its cells on. A few other cells are
 # considered remarks, and missing.
 NEARLY_ALL = 0.95
+# From this share on, a user is told what most cells of a column of texts are.
+MOST = 0.6
 # Formats of dates that are proposed; a date with its year first needs none. Where two of them read
 # as many cells, a user is to choose.
 _DAYS = (
@@ -92,25 +95,52 @@ class _Cells:
         """Return whether a string is a number in another notation, with a unit, or a limit."""
         return isinstance(value, str) and not math.isnan(notated_number(value, self.decimal, unit))
 
+    def row_without(self, rule: dict[str, str]) -> str:
+        """Return the place of the first cell that a column by this rule takes for missing."""
+        return self.row(lambda value: not self._fits(value, rule))
 
-def guess_column(texts: Any, decimal: str | None) -> Guess:
-    """Return a proposal for a column of floats or strings; numbers come first."""
+    def _fits(self, value: Any, rule: dict[str, str]) -> bool:
+        if rule["kind"] == "number":
+            return type(value) in (int, float) or self.is_notated(value, rule.get("unit", ""))
+        form = rule.get("format", "").split(CHOICE)[0]
+        return isinstance(value, Moment) or _is_date(value, form)
+
+
+def guess_column(texts: Any, decimal: str | None, *, looks: bool) -> Guess:
+    """Return a proposal for a column of floats or strings; numbers come first.
+
+    What most cells of a column of texts are is found out only if `looks`.
+    """
     if getattr(texts.dtype, "kind", "O") == "f":
         return Guess({"kind": "number"})
     cells = _Cells(texts, decimal)
-    found = next(_guesses(cells))
+    found = next(_guesses(cells), None)
     if found == Guess({"kind": "number"}) and cells.commas and decimal not in (".", ","):
         row = cells.row_of(cells.commas)
         return Guess(found.rule, f"{row} has a decimal comma: only with --decimal , 1.234 is 1234")
-    if found.rule["kind"] == "text" and decimal != ",":
-        with_comma = next(_guesses(_Cells(texts, ",")))
-        if with_comma.rule["kind"] == "number":
-            return Guess(found.rule, "nearly all cells are numbers with --decimal ,")
-    return found
+    return found or Guess({"kind": "text"}, _look_at_text(texts, cells) if looks else "")
+
+
+def _look_at_text(texts: Any, cells: _Cells) -> str:
+    """Say what most cells of a column without a proposal are, if they are alike."""
+    with_comma = cells if cells.decimal == "," else _Cells(texts, ",")
+    if next(_guesses(with_comma), None) is not None:
+        return "nearly all cells are numbers with --decimal ,"
+    for option, each in (("", cells), (" with --decimal ,", with_comma)):
+        each.enough = MOST * each.count(lambda _: True)
+        found = next(_guesses(each), None)
+        if found is not None:
+            rule, row = found.rule, each.row_without(found.rule)
+            stated = repr(rule["kind"]) if len(rule) == 1 else json.dumps(rule, ensure_ascii=False)
+            return (
+                f"most cells are {rule['kind']}s{option} and {row} is none, which {stated} takes "
+                "for missing"
+            )
+    return ""
 
 
 def _guesses(cells: _Cells) -> Iterator[Guess]:
-    """Yield all proposals that nearly all cells fit, the best first, and text at last.
+    """Yield all proposals other than text that enough cells fit, the best first.
 
     Limits such as ``<0.3`` are numbers only if there are at least as many plain numbers; otherwise
     they are categories.
@@ -129,11 +159,6 @@ def _guesses(cells: _Cells) -> Iterator[Guess]:
         yield Guess({"kind": "number"}, f"{row} has a number in another notation than 1234.5")
     yield from _with_format(cells)
     yield from _with_unit(cells, plain)
-    look = ""
-    if 2 * (plain + notated + limits) >= cells.count(lambda _: True):
-        row = cells.row(lambda value: isinstance(value, str) and not cells.is_notated(value))
-        look = f"most cells are numbers and {row} is none, which 'number' takes for missing"
-    yield Guess({"kind": "text"}, look)
 
 
 def _with_unit(cells: _Cells, plain: int) -> Iterator[Guess]:
@@ -148,15 +173,15 @@ def _with_unit(cells: _Cells, plain: int) -> Iterator[Guess]:
         yield Guess({"kind": "number", "unit": unit}, f"{row} has a number with a unit")
 
 
+def _is_date(value: Any, form: str) -> bool:
+    return isinstance(value, str) and not math.isnan(date_in_format(value, form))
+
+
 def _with_format(cells: _Cells) -> Iterator[Guess]:
     """Yield dates in a format that reads nearly all cells, or in two such formats."""
-
-    def reads(value: Any, form: str) -> bool:
-        return isinstance(value, str) and not math.isnan(date_in_format(value, form))
-
     first = [value for _, value, _ in islice(cells.there, _FIRST_CELLS)]
-    possible = [form for form in _FORMATS if any(reads(value, form) for value in first)]
-    found = {form: cells.count(partial(reads, form=form)) for form in possible}
+    possible = [form for form in _FORMATS if any(_is_date(value, form) for value in first)]
+    found = {form: cells.count(partial(_is_date, form=form)) for form in possible}
     dates = cells.count(lambda value: isinstance(value, Moment))
     best = [form for form in possible if found[form] == max(found.values())]
     if not best or found[best[0]] + dates < cells.enough:
@@ -164,7 +189,7 @@ def _with_format(cells: _Cells) -> Iterator[Guess]:
     # Such a date decides between the day and the month.
     others = [form for form in possible if form not in best]
     row = cells.row(
-        lambda value: reads(value, best[0]) and not any(reads(value, form) for form in others)
+        lambda value: _is_date(value, best[0]) and not any(_is_date(value, form) for form in others)
     )
     which = "both formats: choose one of them" if len(best) > 1 else "the proposed format"
     yield Guess({"kind": "date", "format": CHOICE.join(best)}, f"{row} has a date of {which}")

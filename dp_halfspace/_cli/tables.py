@@ -251,10 +251,8 @@ def _refuse_absent(path: Path, names: Sequence[str], wanted: Sequence[str]) -> N
             place += "the first sheet of "
         elif path.suffix.lower() == PARQUET:
             place = hint = ""
-        raise UserError(
-            f"{start} {', '.join(map(repr, absent))} in {place}{path}"
-            f"{did_you_mean(absent[0], names)}{hint}"
-        )
+        near = did_you_mean(absent[0], names)
+        raise UserError(f"{start} {', '.join(map(repr, absent))} in {place}{path}{near or hint}")
 
 
 def typed_columns(table: Table, columns: Mapping[str, Column]) -> Any:
@@ -300,10 +298,10 @@ def _label(value: Any) -> str | None:
     return str(value) if isinstance(value, bool) else text_of(canonical(value))
 
 
-def guesses(table: Table, rules: Mapping[str, Any]) -> dict[str, Guess]:
+def guesses(table: Table, rules: Mapping[str, Any], *, looks: bool) -> dict[str, Guess]:
     """Return a proposal for each column of strings that the rules do not state."""
     names = [name for name in table.frame.columns if table.is_text and rules.get(name) is None]
-    return {name: guess_column(table.frame[name], table.decimal) for name in names}
+    return {name: guess_column(table.frame[name], table.decimal, looks=looks) for name in names}
 
 
 @refusals_as_sentences("--schema: ")
@@ -361,7 +359,7 @@ def read_training_table(options: Any) -> TrainingTable:
     if not table.frame.shape[1]:
         raise UserError(f"{table.path} has no columns besides {', '.join(map(repr, roles))}")
     rules |= dict.fromkeys(options.drop, "drop")
-    for name, guess in guesses(table, rules).items():
+    for name, guess in guesses(table, rules, looks=False).items():
         rules[name] = {"kind": guess.kind_alone, "stated": False}
     columns = declared_columns(table, rules)
     notes = note_on_keys(name for name, column in columns.items() if column.kind != "drop")

@@ -94,7 +94,7 @@ def _checked(sample_weight: ArrayLike, n_samples: int) -> FloatArray:
     weights = column_of("sample_weight", sample_weight, n_samples, what).numbers()
     if not ((weights >= 0.0) & (weights <= 1.0)).all():
         raise ValueError(
-            "sample_weight contains what is no number, or a number outside [0, 1]: "
+            "sample_weight contains a value that is not a number in [0, 1]: "
             "divide by a PUBLIC bound on the weights, and replace missing weights by "
             "a rule that does not depend on the private data"
         )

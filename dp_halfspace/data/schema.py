@@ -54,12 +54,18 @@ _KEY_WORDS = frozenset(
         *("seqn", "rowname", "rownames", "aktenzeichen"),
     )
 )
+# Names that are keys as a whole, and in longer names are not.
+_KEYS_ALONE = frozenset(
+    ("patient", "person", "email", "name", "firstname", "lastname", "vorname", "nachname")
+)
 # The end of a name that consists of who is numbered and of a word for a number.
 _NUMBERED = re.compile(
     r"(?:patient(?:en)?|pat|pid|u?subj(?:ect)?|person(?:al)?|pers|participant|proband(?:en)?|case|fall|"
     r"employee|emp|staff|customer|cust|kunden|client|member|user|account|policy|nhs|hospital|"
     r"record|row|encounter|admission|hadm|stay|versicherten|versicherungs|akten|household|sample)"
     r"s?(?:id|ids|number|num|nbr|no|nr|nummer|code|key)"
+    # A letter with an accent is a border: numéro.
+    r"|(?:n|no|nr|num|nume?ro|codice|codigo)(?:d[eiu]l?)?(?:patient|paciente|paziente|dossier)"
 )
 # Boundaries of words: characters other than letters and digits, and capitals after small letters.
 _BORDER = re.compile(r"[^0-9A-Za-z]+|(?<=[a-z0-9])(?=[A-Z])")
@@ -200,8 +206,8 @@ def unstated_kinds(columns: Sequence[Column]) -> str:
         return ""
     some = first_of([f"{column.name!r}: {word_of(column)}" for column in unstated])
     how = (
-        "it is taken from the dtypes of the table and declared public. A reader that infers dtypes "
-        "lets one record change them, which the guarantee does not cover"
+        "this is taken from the dtypes of the table and declared public. A reader that infers "
+        "dtypes lets one record change them, which the guarantee does not cover"
     )
     if unstated[0].source == _BY_LIST:
         how = "a list of rows has no dtypes, so it is read as numbers"
@@ -216,9 +222,11 @@ def unstated_kinds(columns: Sequence[Column]) -> str:
             "or 'date', 'boolean' or a list of categories, to read each cell as such. A duration "
             "has to be made a number of days beforehand, and a month needs a format of dates"
         )
+    others = [c for c in unstated if repr(c.name) not in texts]
+    example = [f", for example schema={{{c.name!r}: {word_of(c)!r}}}" for c in others[:1]]
     said.append(
-        f"State every column, for example schema={{{unstated[0].name!r}: "
-        f"{word_of(unstated[0])!r}}}; `python -m dp_halfspace schema FILE` writes a template"
+        f"State every column{''.join(example)}; `python -m dp_halfspace schema FILE` writes a "
+        "template"
     )
     keys = [repr(column.name) for column in unstated if looks_like_key(column.name)]
     if keys:
@@ -232,7 +240,7 @@ def unstated_kinds(columns: Sequence[Column]) -> str:
 def looks_like_key(name: str) -> bool:
     """Return whether a column may identify rows or persons, by its name alone."""
     parts = [part.lower() for part in _BORDER.split(name)]
-    is_key = any(part in _KEY_WORDS for part in parts) or parts in (["patient"], ["person"])
+    is_key = any(part in _KEY_WORDS for part in parts) or "".join(parts) in _KEYS_ALONE
     return is_key or any(_NUMBERED.fullmatch("".join(parts[start:])) for start in range(len(parts)))
 
 
@@ -384,7 +392,7 @@ def _category_column(name: str, values: list[Any], refusal: str) -> Column:
     categories = tuple(category_of(value) for value in values)
     if not categories or None in categories or len(set(categories)) < len(categories):
         raise ValueError(
-            f"{refusal}; categories are distinct, where 1 and '01' are the same, and none is "
-            "missing"
+            f"{refusal}; there is at least one category, they are distinct, where 1 and '01' are "
+            "the same, and none is missing"
         )
     return Column(name, "categories", categories=tuple(map(str, categories)))

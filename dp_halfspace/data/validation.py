@@ -412,7 +412,8 @@ def _refuse_dates(X: Any, table: Any) -> None:
     if bad:
         raise ValueError(
             f"X holds dates or durations in {_name_columns(_names_of(X), bad)}: "
-            "convert them to numbers first, for example days since a fixed date"
+            "convert them to numbers first, for example days since a fixed date, or use "
+            "PrivateTableClassifier, which reads dates"
         )
 
 
@@ -482,7 +483,10 @@ def _not_numeric_error(X: Any) -> ValueError | TypeError:
         return TypeError(
             f"{where}: every argument must be a string that spells a number, or a number"
         )
-    return ValueError(f"{where}: encode text and categories as numbers first, {_RULE}")
+    return ValueError(
+        f"{where}: encode text and categories as numbers first, {_RULE}, or use "
+        "PrivateTableClassifier, which reads them"
+    )
 
 
 def repeated_name(names: Iterable[Any]) -> str | None:
@@ -603,17 +607,17 @@ def _unlike_types(labels: NDArray[Any], label_set: NDArray[Any]) -> str:
     """
     if label_set.dtype.kind == "U" and labels.dtype.kind in "biuf":
         return (
-            ": y contains numbers, and classes contains strings. cross_val_predict of "
-            "scikit-learn (unless method='predict') and StackingClassifier, VotingClassifier, "
-            "BaggingClassifier and OneVsRestClassifier replace labels by their positions: state "
-            "classes=[0, 1, ...] there"
+            ": y contains numbers, and classes contains strings. Give both as one type, for "
+            "example classes=[0, 1], also in cross_val_predict of scikit-learn (unless "
+            "method='predict'), StackingClassifier, VotingClassifier, BaggingClassifier and "
+            "OneVsRestClassifier, which replace labels by their positions"
         )
     # Types are not mixed: numbers and strings among objects have been refused.
     is_text = labels.dtype.kind in "UT" or isinstance(labels.ravel()[0], str)
     if label_set.dtype.kind in "biuf" and is_text:
         return (
-            ": y contains strings, and the public labels are numbers. Give both as one type, for "
-            "example y.astype(int)"
+            ": y contains strings, and the public labels are numbers or booleans. Give both as one "
+            "type, for example classes=['no', 'yes'], or y.astype(int) if the strings are numbers"
         )
     return ""
 

@@ -78,7 +78,7 @@ class Outlook:
             return text
         # Two significant digits, since the rule is no more exact.
         n, epsilon = self.n_samples_wanted, self.epsilon_wanted
-        way = f" or epsilon={epsilon:.2g}" if epsilon <= EPSILON_RANGE[1] else ""
+        way = f" or epsilon={float(f'{epsilon:.2g}'):g}" if epsilon <= EPSILON_RANGE[1] else ""
         return f"{text}; for {ENOUGH:.0%}, use about {round(n, 2 - len(str(n)))} {self.unit}{way}"
 
 

@@ -113,14 +113,14 @@ def warn_of_unscaled_columns(facts: PublicFacts, budget: Budget, *, most: float 
     if facts.is_sparse:
         warn_caller(
             "X is sparse, so the scales of its columns are not estimated: give dense "
-            "columns (sparse_threshold=0, sparse_output=False), or the PUBLIC norm of a "
-            "row as data_norm, which silences this warning"
+            "columns (sparse_threshold=0 of ColumnTransformer, sparse_output=False of encoders) "
+            "or the PUBLIC norm of a row as data_norm, which silences this warning"
         )
     elif facts.n_features > most:
         warn_caller(
-            f"X has {facts.n_features} columns, and scales are estimated of at most {most}, so the "
-            "columns are not scaled: if their scales differ, the model may be no better than the "
-            "majority class. State the PUBLIC scale of a row as data_norm, or use fewer columns"
+            f"X has {facts.n_features} columns, and scales are estimated for at most {most}, so "
+            "the columns are not scaled: if their scales differ, the model may be no better than "
+            "the majority class. State the PUBLIC scale of a row as data_norm, or use fewer columns"
         )
     else:
         warn_of_scales(facts.n_privacy_units, facts.n_features, budget.epsilon)

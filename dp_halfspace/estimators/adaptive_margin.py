@@ -137,9 +137,9 @@ class AdaptiveMarginClassifier(DefaultStepsClassifier):
     intercept_ : ndarray of shape (1,) or (n_classes,)
         Released intercepts; zero when ``fit_intercept=False``.
     coef_std_error_, intercept_std_error_ : ndarrays of the shapes of `coef_` and `intercept_`
-        Standard errors by the noise of the fit, from released numbers alone; only for the default
-        steps. A sign is not resolved if a coefficient is within two of them. Sampling variation
-        comes on top.
+        Standard errors due to the noise of the fit, from released numbers alone; only for the
+        default steps. The sign of a coefficient within two of them of zero is not resolved.
+        Sampling variation comes on top.
     margin_ : float
         Known or selected margin; otherwise one over the norm of the released coefficients of
         rows of norm one, at most 1.

@@ -164,8 +164,8 @@ class PrivateKernelClassifier(DefaultStepsClassifier):
     coef_axes_ : ndarray of shape (n_components, n_components)
         Only after the default steps: orthonormal axes of the features, in the columns.
     coef_axis_std_error_ : ndarray of shape (n_scores, n_components)
-        Only after the default steps: standard errors of the coefficients along the axes, by the
-        noise of the steps, from released numbers alone.
+        Only after the default steps: standard errors of the coefficients along the axes, due
+        to the noise of the steps, from released numbers alone.
     row_clip_ : RowClip or None
         Only after the default steps: the released limit to which long rows are shortened when they
         are scored; None with ``kernel="additive"``.
@@ -178,7 +178,8 @@ class PrivateKernelClassifier(DefaultStepsClassifier):
         Known or selected margin; otherwise the margin of normalised rows below which the loss of a
         record has a large slope, a function of the released coefficients.
     data_norm_ : float
-        Norm to which rows are scaled down at prediction; infinite if rows were normalised.
+        Number by which rows are divided before `feature_map_`. With random features alone it is the
+        norm to which longer rows are scaled down at prediction.
     scaler_ : ReleasedScaler or None
         Released column scales; None if none were estimated.
     fill_value_ : float or None

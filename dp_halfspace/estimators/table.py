@@ -74,10 +74,10 @@ class PrivateTableClassifier(PrivateClassifier):
     indicator of what is missing. A noisy second moment centres and whitens these features, and
     noisy steps of logistic regression follow. Probabilities follow from the scores and cost
     nothing. If `features` is ``"auto"`` and there are few rows (``n epsilon`` below 120 times the
-    root of the geometric mean of the numbers of columns and of encoded columns, or with
-    ``delta=0`` below 1500 or 120 for each number without a range; at most 512 encoded columns and
-    seven classes; rows in memory, no `groups`, weights of records or balanced classes), the model
-    is selected from a public list of classifiers by a pure DP mechanism.
+    root of the geometric mean of the numbers of columns and of encoded columns, indicators not
+    counted, or with ``delta=0`` below 1500 or 120 for each number without a range; at most 512
+    encoded columns and seven classes; rows in memory, no `groups`, weights of records or balanced
+    classes), the model is selected from a public list of classifiers by a pure DP mechanism.
     With two classes and ``n epsilon`` from 300 to 3500, a noisy count of the classes comes first: a
     class of at most ``60 / epsilon`` records is ranked by one selected column, and every predicted
     label is the other one.

@@ -47,7 +47,7 @@ _DISTANCES = np.exp(np.arange(-6.0, 8.0, 0.01))
 
 @dataclass(frozen=True, slots=True, repr=False)
 class AccuracyPlan:
-    """Expected accuracy on fresh records for several epsilon; prints as a table.
+    """Expected accuracy on fresh records for several values of epsilon; prints as a table.
 
     Attributes
     ----------

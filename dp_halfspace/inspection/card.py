@@ -295,7 +295,8 @@ def _effects(model: Any, inner: Any) -> str:
         natural = natural_coefficients(model)
     except ValueError:
         scaler = getattr(inner, "scaler_", None)
-        if model is not inner or not isinstance(scaler, ReleasedScaler):
+        is_alone = getattr(model, "best_estimator_", model) is inner
+        if not is_alone or not isinstance(scaler, ReleasedScaler):
             return "<p>Not shown: the columns have no public ranges and no released scales.</p>"
         return _curves(EffectsDisplay.from_estimator(inner), inner)
     return _coefficients(natural)
@@ -304,8 +305,13 @@ def _effects(model: Any, inner: Any) -> str:
 def _coefficients(natural: NaturalCoefficients) -> str:
     """Show the most important coefficients with their standard errors."""
     importances, errors = natural.importances, natural.errors
+    noise = (
+        f"Behind ± is the standard error due to the noise of the fit;{_UNSURE} marks a coefficient "
+        "within two of them of zero, whose sign the noise may have decided."
+    )
     if errors is None:
         errors = np.full(natural.coefficients.shape, math.nan)
+        noise = "The noise in the coefficients is not known, and may have decided any sign."
     rows = []
     for name in list(importances)[:_MOST_CURVES]:
         j = natural.names.index(name)
@@ -313,12 +319,10 @@ def _coefficients(natural: NaturalCoefficients) -> str:
         rows.append((name, *map(_coefficient, *column), f"{importances[name]:.2g}"))
     heads = ("Column", *(f"score of {label}, per unit" for label in natural.classes), "importance")
     return (
-        f"<p>The {len(rows)} columns of {len(natural.names)} with the largest importance, and what "
+        f"<p>The {len(rows)} of {len(natural.names)} columns with the largest importance, and what "
         "one unit of each adds to the score. The importance is the change of the score over the "
         "released width of the column, if there is one; of several scores, the largest difference. "
-        f"Behind ±, if known, is the standard error of the noise of the fit; marked by{_UNSURE} is "
-        "what is within two of them, so that the noise may have decided the sign.</p>\n"
-        f"{table(heads, *rows)}"
+        f"{noise}</p>\n{table(heads, *rows)}"
     )
 
 
@@ -360,7 +364,7 @@ def _curves(display: EffectsDisplay, model: Any) -> str:
     if shown.columns[0].deviations is not None:
         noise = "Grey effects may be due to noise alone: the band has two standard errors."
     return (
-        f"<p>The {len(shown.columns)} columns of {len(rest)} with the largest effects: what the "
+        f"<p>The {len(shown.columns)} of {len(rest)} columns with the largest effects: what the "
         f"value of one column adds to the {odds}{of} of a row with numbers in the middle of their "
         f"axes and other entries missing. {noise}{escape(left_out)} {_explained_note(display)} "
         "Drawn from released numbers, over stated ranges or around the released centres, so it "
@@ -394,7 +398,8 @@ def _made_by() -> str:
 def private_part(estimator: Any) -> tuple[Any, list[str]]:
     """Find the estimator that has a record, and list the parts that the record leaves out."""
     if hasattr(estimator, "privacy_"):
-        return estimator, _around_a_part(estimator)
+        # The best model of a search has the record of the search.
+        return getattr(estimator, "best_estimator_", estimator), _around_a_part(estimator)
     if isinstance(estimator, Pipeline) and estimator.steps:
         inner, uncovered = private_part(estimator.steps[-1][1])
         steps = [type(step).__name__ for _, step in estimator.steps[:-1] if hasattr(step, "fit")]

@@ -32,7 +32,7 @@ class NaturalCoefficients:
     classes : tuple
         Labels of the scores: the second label only, for two classes.
     errors : ndarray of the shape of `coefficients`, or None
-        Standard errors of the coefficients by the noise of the fit, None if they are not known.
+        Standard errors of the coefficients due to the noise of the fit, None if not known.
         Sampling variation comes on top.
     """
 
@@ -45,7 +45,10 @@ class NaturalCoefficients:
 
     @property
     def has_sign(self) -> NDArray[np.bool_]:
-        """Whether each coefficient is beyond two standard errors of the noise, of known ones."""
+        """Whether each coefficient is more than two standard errors of the noise from zero.
+
+        True for all where `errors` is None, so that nothing is known of their signs.
+        """
         if self.errors is None:
             return np.ones(self.coefficients.shape, dtype=bool)
         return np.asarray(np.abs(self.coefficients) > 2.0 * self.errors)

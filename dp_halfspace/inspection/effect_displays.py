@@ -45,7 +45,7 @@ MOST_SHOWN = 1000
 PANELS_IN_A_ROW = 3
 # Largest number of ticks of an axis of numbers or dates.
 _MOST_TICKS = 4
-# Largest number of labels of an axis of texts, and of letters of a label.
+# Largest number of labels of an axis of texts, of letters of a label, and of letters side by side.
 _MOST_LABELS = 20
 # Standard errors of the noise that a band covers on both sides.
 BAND = 2.0
@@ -117,9 +117,9 @@ class EffectsDisplay:
     classes : tuple
         Labels of the curves.
     explained : ndarray of shape (n_scores,) or None
-        Squared correlation of each score with the sum of its curves, over made-up rows: every
+        Squared correlation of each score with the sum of its curves, over simulated rows: every
         column takes the values that are shown of it, all equally often and independently of the
-        others. It is one of a sum of curves, and the rest is due to interactions.
+        others. It is one if the score is a sum of curves; the rest is due to interactions.
     ax_ : ndarray of matplotlib Axes of shape (n_columns,)
         The axes drawn into; set by `plot`.
     figure_ : matplotlib Figure
@@ -410,7 +410,9 @@ def _set_ticks(axis: Axes, column: ColumnEffect) -> None:
     elif column.labels:
         step = -(-len(column.labels) // _MOST_LABELS)
         shown = [plain_label(label)[:_MOST_LABELS] for label in column.labels[::step]]
-        axis.set_xticks(column.values[::step], shown, rotation=90, fontsize="xx-small")
+        is_short = len("".join(shown)) <= _MOST_LABELS
+        turned: dict[str, Any] = {} if is_short else {"rotation": 90, "fontsize": "xx-small"}
+        axis.set_xticks(column.values[::step], shown, **turned)
     else:
         axis.xaxis.set_major_locator(ticker.MaxNLocator(_MOST_TICKS))
         # With few characters: 250k for 250,000.

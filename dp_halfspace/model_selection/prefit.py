@@ -391,10 +391,10 @@ class PrivateThresholdClassifier(PrefitClassifier):
     What it prints, warns or raises for these records is not shown; that it failed is not covered.
     Let tau be the target and count true and false positives above a threshold t. The excess of t
     over the target is TP(t) - tau P, TP(t) - tau (TP(t) + FP(t)) or tau N - FP(t), and replacing a
-    record changes it by at most one. With few positives (fewer than about 300 at epsilon 1) there
-    is no room for the slack: then all records are predicted positive, which meets a target recall
-    and is useless. Source: this project, ``docs/proofs/operating_points.md``; F. McSherry and K.
-    Talwar (2007).
+    record changes it by at most one. With few positives (for a recall of .9 at epsilon 1 fewer than
+    about 170 with probabilities, and 210 with other scores) there is no room for the slack: then
+    all records are predicted positive, which meets a target recall and is useless. Source: this
+    project, ``docs/proofs/operating_points.md``; F. McSherry and K. Talwar (2007).
 
     Examples
     --------

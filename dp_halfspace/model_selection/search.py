@@ -47,7 +47,7 @@ _Params: TypeAlias = dict[str, Any]
 # The grid, the candidates in its order, the record of one fit, and delta.
 _Data: TypeAlias = tuple[list[_Params], list[Any], PrivacyRecord, float]
 # Public facts of a candidate that hold for the search.
-_KEPT_FACTS = ("n_samples", "classes", "classes_source", "data_norm")
+_KEPT_FACTS = ("n_samples", "classes", "classes_source", "data_norm", "columns")
 # Decided by the search itself, so they cannot be searched over.
 _OWN = ("epsilon", "delta", "ledger", "random_state")
 
@@ -333,6 +333,9 @@ class PrivateSearchCV(WrappingClassifier):
             search = Search(candidates, facts["n_samples"], epsilon, delta)
             plan = plan_search(search, self.selection, float(self.miss))
         scoring = self.scoring if isinstance(self.scoring, str) else repr(self.scoring)
+        # What columns hold follows from the schema, which a grid may state.
+        names = {name for params in grid for name in params}
+        kept = [name for name in _KEPT_FACTS if name != "columns" or "schema" not in names]
         record = PrivacyRecord(
             epsilon=epsilon,
             delta=delta,
@@ -340,7 +343,7 @@ class PrivateSearchCV(WrappingClassifier):
             events=plan.events,
             noise=noise_kind(self.random_state, epsilon),
             public={
-                **{k: v for k, v in facts.items() if k in _KEPT_FACTS},
+                **{k: v for k, v in facts.items() if k in kept},
                 "estimator": type(self.estimator).__name__,
                 "scoring": scoring,
                 "candidates": [sorted(params.items(), key=str) for params in grid],

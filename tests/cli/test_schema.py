@@ -109,8 +109,18 @@ PROPOSED = {
     "clock": (["05.01.2003 10:30"], {"kind": "date", "format": "%d.%m.%Y %H:%M"}, 1),
     "either": (["01/02/2003"], {"kind": "date", "format": "%d/%m/%Y or %m/%d/%Y"}, 1),
     "remarks": (["1", "2", "not done"], "text", 3),
+    "remarks among dates": (["01.02.2003", "31.12.2003", "unknown"], "text", 3),
+    "remarks among units": (["80 mmHg", "90 mmHg", "not done"], "text", 3),
+    "remarks among decimal commas": (["1.044,61", "1.729,53", "not done"], "text", 3),
     "ratios": (["120/80", "130/70"], "text", 0),
 }
+
+
+def test_a_remark_is_named_with_the_rule_that_takes_it_for_missing(folder, capsys):
+    said = template(folder, capsys, "01.02.2003", "31.12.2003", "unknown")[1]
+    assert 'most cells are dates and row 3 below the header is none, which {"kind": "date"' in said
+    said = template(folder, capsys, "1.044,61", "1.729,53", "not done")[1]
+    assert "most cells are numbers with --decimal , and row 3" in said
 
 
 @pytest.mark.parametrize("name", PROPOSED)
@@ -121,7 +131,7 @@ def test_a_template_proposes_notations_with_the_row_to_look_at(folder, capsys, n
     assert ("Look at the file" in errors) == bool(row)
     assert ("choose one of them" in errors) == (name == "either")
     if row:
-        assert f"column 'crp': row {row} below" in errors or f"numbers and row {row} bel" in errors
+        assert f"column 'crp': row {row} below" in errors or f"and row {row} bel" in errors
     assert not any(cell in errors for cell in cells if len(cell) > 4)
 
 

@@ -149,7 +149,7 @@ def test_a_warning_says_why_columns_keep_their_units(kind):
     X, y = rng.normal(size=(700, 513)), np.arange(700) % 2
     how = {"classes": [0, 1], "epsilon": 5.0}
     for rows, word in (
-        (X, "X has 513 columns, and scales are estimated of at most 512"),
+        (X, "X has 513 columns, and scales are estimated for at most 512"),
         (sparse.csr_array(X), "X is sparse"),
     ):
         with pytest.warns(PrivacyWarning, match=word):

@@ -322,7 +322,7 @@ def test_the_largest_weight_is_one(beyond, n):
     for place in (0, n - 1):
         other = ends.copy()
         other[place] = beyond
-        with pytest.raises(ValueError, match=r"a number outside \[0, 1\]"):
+        with pytest.raises(ValueError, match=r"not a number in \[0, 1\]"):
             record_weights._checked(other, n)
 
 

@@ -21,7 +21,12 @@ def test_the_best_table_has_effects_and_a_card():
     shown = {effect.name for effect in EffectsDisplay.from_estimator(best).columns}
     assert shown == {"a", "b"}
     assert EffectsDisplay.from_estimator(search).importances.keys() == shown
-    assert "What the columns do" in model_card(best)
+    card = model_card(best)
+    assert "What the columns do" in card
+    assert "with the largest effects" in card
+    # The record of the search is that of the best model, and so is the card.
+    assert model_card(search).split("Made by")[0] == card.split("Made by")[0]
+    assert dict(dict(search.privacy_.public)["columns"]) == {"a": "number", "b": "number in [0, 1]"}
     # It was fitted with a part of the budget.
     assert outlook_for(best).epsilon == dict(search.privacy_.public)["epsilon_of_a_run"] < 3.0
 
@@ -32,6 +37,9 @@ def test_the_best_linear_model_has_coefficients():
     found, best = natural_coefficients(search), natural_coefficients(search.best_estimator_)
     assert found.importances == best.importances
     assert found.names == ("a", "b")
+    card = model_card(search)
+    assert "The noise in the coefficients is not known" in card
+    assert "±" not in card
 
 
 def test_released_scales_are_those_that_the_record_of_a_table_lists():

@@ -86,12 +86,12 @@ def test_a_linear_model_and_what_its_author_states(tmp_path):
     assert "times as likely, up to a probability of 2.5e-07." in text
     natural = natural_coefficients(model)
     assert natural.has_sign[0].tolist() == [True, False]
-    assert "marked by (?) is what is within two of them" in text
+    assert "(?) marks a coefficient within two of them" in text
     numbers = zip(natural.coefficients[0], natural.errors[0], ("", " (?)"), strict=True)
     for name, (coefficient, error, mark) in zip(natural.names, numbers, strict=True):
         shown = f"{coefficient:.3g} ± {error:.2g}{mark}"
         assert f" {name} {shown} {natural.importances[name]:.2g}" in text
-    assert "Behind ±, if known, is the standard error of the noise" in text
+    assert "Behind ± is the standard error due to the noise" in text
     with pytest.raises(ValueError, match="file of a privacy ledger"):
         model_card(model, tmp_path / "l.db")
     assert "About" not in text_of(model_card(model), tmp_path)[1]
@@ -164,7 +164,7 @@ def test_the_largest_effects_are_drawn_first(monkeypatch):
         EffectsDisplay(columns, [1], np.ones(1)), SimpleNamespace(classes_=[0, 1, 2])
     )
     assert shown == ["large", "middle"]
-    assert "The 2 columns of 3 with the largest effects:" in said
+    assert "The 2 of 3 columns with the largest effects:" in said
 
 
 def test_a_display_that_explains_nothing_is_not_shown():

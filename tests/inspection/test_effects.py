@@ -66,7 +66,8 @@ def test_effects_of_a_table_add_up_and_are_drawn(n_classes):
     parts = [c.effects[k] for c, k in zip(display.columns, (7, 9, 1), strict=True)]
     np.testing.assert_allclose(np.sum(parts, axis=0), np.atleast_1d(score - empty), atol=1e-4)
     drawn = display.plot(figure=figures.Figure())
-    assert [t.get_text() for t in drawn.ax_[2].get_xticklabels()] == ["u", "v", "w"]
+    shown = drawn.ax_[2].get_xticklabels()
+    assert [(t.get_text(), t.get_rotation()) for t in shown] == [("u", 0), ("v", 0), ("w", 0)]
 
 
 def test_axes_are_in_the_units_of_columns_and_zeros_and_ones_are_two_points():
@@ -269,6 +270,7 @@ def test_a_band_is_drawn_and_axes_can_be_read():
     assert {"200k", "300k"} <= set(numbers)
     assert len(wards) <= 20
     assert max(map(len, wards)) <= 20
+    assert display.ax_[2].get_xticklabels()[0].get_rotation() == 90
     below, above = display.ax_[0].get_lines()[:2]
     assert below.get_color() == "0.6"
     assert np.isnan(above.get_ydata()).tolist() == [False, True, True, True, False]
