@@ -6273,6 +6273,12 @@ MUTANTS = [
             "",
             "test_every_rounding_has_its_share_of_the_stated_error",
         ),
+        (
+            "envelope",
+            "beyond[mu > 0.0].sum() * factor.sum()",
+            "beyond[mu > 0.0].sum()",
+            "test_mass_beyond_the_lattice_of_an_envelope_counts_as_an_infinite_loss",
+        ),
     ),
     *of(
         "privacy/pld.py",
@@ -6686,6 +6692,12 @@ MUTANTS = [
             "PLAIN_BLOCKS)",
             "10**9)",
             "test_only_few_blocks_are_added_one_by_one",
+        ),
+        (
+            "Rows._sum_blocks",
+            "-(-n_privacy_units // step)",
+            "n_privacy_units",
+            "test_more_blocks_than_a_table_of_one_row_for_each_person_has_are_added_by_kahan",
         ),
     ),
     *of(
