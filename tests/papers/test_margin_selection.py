@@ -368,8 +368,12 @@ def test_trace_test_sees_what_is_kept(leak):
 
 @pytest.mark.parametrize("epsilon", [0.01, 8.0])
 def test_margins_of_rows_of_norm_one_are_at_most_one(epsilon):
-    grid = MODULE.margin_grid(PROBLEM, Budget.of(epsilon, 1e-5))
-    assert grid == sorted(set(grid))
+    budget = Budget.of(epsilon, 1e-5)
+    # Four columns, and the constant.
+    centre = min(4.0 * math.sqrt(5.0) / (300 * budget.mu), 1.0)
+    grid = MODULE.margin_grid(PROBLEM, budget)
+    expected = sorted({min(centre * factor, 1.0) for factor in (0.5, 1.0, 2.0, 4.0)})
+    assert grid == pytest.approx(expected)
     assert (max(grid) == 1.0) == (epsilon < 1.0)
 
 
