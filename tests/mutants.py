@@ -6002,6 +6002,12 @@ MUTANTS = [
             "test_what_neither_kind_covers_is_refused",
         ),
         ("Permit.enter", "self.consume(choice)", "pass", "test_one_of_two_kinds_is_released_once"),
+        (
+            "Permit.enter",
+            "self.consume(choice) with self._lock: self._unspent.update(single_runs(events))",
+            "self._unspent.update(single_runs(events)); self.consume(choice)",
+            "test_one_of_two_kinds_is_released_once",
+        ),
     ),
     *of(
         "privacy/mechanisms.py",

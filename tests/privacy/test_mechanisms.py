@@ -232,6 +232,9 @@ def test_one_of_two_kinds_is_released_once(mechanisms):
         permit.release(np.zeros(2), mechanisms[0])
     with not_charged():
         permit.enter(choice, events)
+    # What was refused permits nothing.
+    with not_charged():
+        permit.release(np.zeros(2), mechanisms[0])
 
 
 @pytest.mark.parametrize(
