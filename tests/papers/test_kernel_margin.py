@@ -42,6 +42,8 @@ def test_every_candidate_has_the_noise_of_the_one_that_needs_most():
         steps = margin_steps(*shape, mu=mu, margin=candidate.margin, n_steps=100)
         own = plan_descent(steps, **sizes, n_outputs=1, mu=mu)
         assert mechanism.sensitivity >= own.mechanism.sensitivity
+    cost = math.sqrt(200) + 2.0 * math.sqrt(PROBLEM.n_columns()) / mu
+    assert plan.penalties == pytest.approx([cost / each.margin for each in plan.candidates])
 
 
 @pytest.mark.parametrize("solver", ["noisy_gd", "phased_prox"])

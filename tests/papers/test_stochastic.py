@@ -71,8 +71,9 @@ def test_katyusha_converges_linearly():
 def test_iterates_are_in_the_ball_of_the_minimisers():
     F, _ = problem()
     inside = FiniteSum(F.objective, 0.01)
-    w = stochastic_subgradients(inside, np.ones(F.size), n_steps=50)
-    assert np.linalg.norm(w) <= 0.01 * (1 + 1e-12)
+    for steps in (1, 50):
+        w = stochastic_subgradients(inside, np.ones(F.size), n_steps=steps)
+        assert np.linalg.norm(w) <= 0.01 * (1 + 1e-12)
 
 
 @pytest.mark.sampled(1)
