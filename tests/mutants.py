@@ -5104,6 +5104,12 @@ MUTANTS = [
             "certified",
             "test_what_is_certified_may_double_the_noise_and_no_more",
         ),
+        (
+            "gradient_error",
+            "in_margins * mass * smoothness * row_norm * radius",
+            "in_margins * mass * smoothness * radius",
+            "test_the_bound_has_the_unit_of_the_rows",
+        ),
     ),
     *of(
         "optim/certificate.py",
@@ -5373,6 +5379,12 @@ MUTANTS = [
             "2.0 * self.row_norm * logistic_diameter(largest_margin)",
             "test_an_adversary_makes_the_gradients_of_the_logistic_loss_longer",
         ),
+        (
+            "SoftmaxRisk.sensitivity",
+            "2.0 * self.max_weight * self.row_norm * slope",
+            "2.0 * self.max_weight * slope",
+            "test_every_bound_has_the_unit_of_the_rows",
+        ),
     ),
     *of(
         "optim/risks.py",
@@ -5623,6 +5635,12 @@ MUTANTS = [
             "[n for _, n in choices] != [1]",
             "not choices",
             "test_ten_fits_cost_as_much_as_ten_choices",
+        ),
+        (
+            "_pld",
+            "randomised_response_pld(raise_underflow(event.epsilon))",
+            "randomised_response_pld(event.epsilon)",
+            "test_the_smallest_losses_have_a_lattice",
         ),
     ),
     *of(
