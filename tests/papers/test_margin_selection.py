@@ -273,10 +273,11 @@ def test_the_better_candidate_is_chosen(kind):
     assert wins == 40 if kind in FIXED else wins >= 26
 
 
-def test_each_candidate_is_scored_on_rows_of_its_own_projection():
+@pytest.mark.parametrize("kind", ["gaussian", "random_stopping"])
+def test_each_candidate_is_scored_on_rows_of_its_own_projection(kind):
     X = np.random.default_rng(0).standard_normal((100, 300)) / 30.0
     model = AdaptiveMarginClassifier(
-        margin=[0.5, 0.9], selection="gaussian", projection="rademacher", data_norm=1.0,
+        margin=[0.5, 0.9], selection=kind, projection="rademacher", data_norm=1.0,
         classes=[0, 1],
     )  # fmt: skip
     found = model.fit(X, np.arange(100) % 2)
