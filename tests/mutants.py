@@ -1171,6 +1171,12 @@ MUTANTS = [
             "test_events_use_the_whole_budget",
         ),
         ("plan_selection", "budget.mu, count", "budget.mu, 1", "test_scores_have_their_noise"),
+        (
+            "MarginSelection._attempts",
+            "(*candidate.events, self.choice.event)",
+            "(*candidate.events, *candidate.events, self.choice.event)",
+            "test_a_run_may_release_its_candidate_and_one_score",
+        ),
     ),
     *of(
         "papers/margin_selection.py",

@@ -111,6 +111,19 @@ def test_what_was_chosen_is_returned_whatever_the_exact_scores_are(kind):
     assert np.linalg.norm(found[0]) < np.linalg.norm(found[1])
 
 
+def test_a_run_may_release_its_candidate_and_one_score(monkeypatch):
+    seen, honest = set(), MODULE.authorise
+    monkeypatch.setattr(
+        MODULE,
+        "authorise",
+        lambda record, source: seen.add(record.events) or honest(record, source),
+    )
+    plan = plan_for("random_stopping")
+    select(plan)
+    assert len(seen) > 0
+    assert seen <= {(*candidate.events, plan.choice.event) for candidate in plan.candidates}
+
+
 def test_count_test_sees_weights_above_one():
     """Planted: class weights that are not divided by the largest."""
     assert largest_change(2, np.array([0.5, 3.0])) == 3.0
