@@ -1259,6 +1259,12 @@ MUTANTS = [
             "self.penalties, [rows[0]] * len(rows)",
             "test_each_candidate_is_scored_on_rows_of_its_own_projection",
         ),
+        (
+            "MarginSelection._attempts",
+            "(*candidate.events, self.choice.event)",
+            "(*candidate.events, *candidate.events, self.choice.event)",
+            "test_a_run_may_release_its_candidate_and_one_score",
+        ),
     ),
     *of(
         "papers/margin_selection.py",
@@ -5296,6 +5302,12 @@ MUTANTS = [
             "certified",
             "test_what_is_certified_may_double_the_noise_and_no_more",
         ),
+        (
+            "gradient_error",
+            "in_margins * mass * smoothness * row_norm * radius",
+            "in_margins * mass * smoothness * radius",
+            "test_the_bound_has_the_unit_of_the_rows",
+        ),
     ),
     *of(
         "optim/certificate.py",
@@ -5565,6 +5577,12 @@ MUTANTS = [
             "2.0 * self.row_norm * logistic_diameter(largest_margin)",
             "test_an_adversary_makes_the_gradients_of_the_logistic_loss_longer",
         ),
+        (
+            "SoftmaxRisk.sensitivity",
+            "2.0 * self.max_weight * self.row_norm * slope",
+            "2.0 * self.max_weight * slope",
+            "test_every_bound_has_the_unit_of_the_rows",
+        ),
     ),
     *of(
         "optim/risks.py",
@@ -5829,6 +5847,12 @@ MUTANTS = [
             "(*self.discretised, *self.sums)",
             "self.sums",
             "test_a_bounded_loss_counts_beside_several_sums_of_terms",
+        ),
+        (
+            "_pld",
+            "randomised_response_pld(raise_underflow(event.epsilon))",
+            "randomised_response_pld(event.epsilon)",
+            "test_the_smallest_losses_have_a_lattice",
         ),
     ),
     *of(
@@ -6201,6 +6225,12 @@ MUTANTS = [
             "test_what_neither_kind_covers_is_refused",
         ),
         ("Permit.enter", "self.consume(choice)", "pass", "test_one_of_two_kinds_is_released_once"),
+        (
+            "Permit.enter",
+            "self.consume(choice) with self._lock: self._unspent.update(single_runs(events))",
+            "self._unspent.update(single_runs(events)); self.consume(choice)",
+            "test_one_of_two_kinds_is_released_once",
+        ),
     ),
     *of(
         "privacy/mechanisms.py",
@@ -6495,6 +6525,12 @@ MUTANTS = [
             "_LEAST_COVERED = 1e-305",
             "_LEAST_COVERED = 1e-30",
             "test_pairwise_losses_keep_the_upper_mass",
+        ),
+        (
+            "envelope",
+            "beyond[mu > 0.0].sum() * factor.sum()",
+            "beyond[mu > 0.0].sum()",
+            "test_mass_beyond_the_lattice_of_an_envelope_counts_as_an_infinite_loss",
         ),
     ),
     *of(
@@ -6921,6 +6957,12 @@ MUTANTS = [
             "PLAIN_BLOCKS)",
             "10**9)",
             "test_only_few_blocks_are_added_one_by_one",
+        ),
+        (
+            "Rows._sum_blocks",
+            "-(-n_privacy_units // step)",
+            "n_privacy_units",
+            "test_more_blocks_than_a_table_of_one_row_for_each_person_has_are_added_by_kahan",
         ),
     ),
     *of(

@@ -138,6 +138,9 @@ REFUSED: dict[str, Callable[[Book], Any]] = {
     "a projection of all rows for steps": lambda book: dp.AdaptiveMarginClassifier(
         **TWO, projection="rademacher", n_components=2000, ledger=book
     ).fit(sparse.csr_array((200_000, 10**5)), np.arange(200_000) % 2),
+    "a projection of all rows for a known margin": lambda book: dp.AdaptiveMarginClassifier(
+        **TWO, margin=0.1, projection="rademacher", n_components=2000, ledger=book
+    ).fit(sparse.csr_array((200_000, 10**5)), np.arange(200_000) % 2),
     "5000 classes of 10^6 columns": lambda book: dp.AdaptiveMarginClassifier(
         **ALL, ledger=book
     ).fit(wide(), OF_MANY[:1000]),

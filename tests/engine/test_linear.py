@@ -377,6 +377,7 @@ def test_equal_neighbouring_events_become_one():
     assert asks_of([other, release, release]) == ("two", "2 ones")
     exact = replace(release, event=NoNoise().event)
     assert events_of([other, exact, exact]) == (NoNoise().event,)
+    assert asks_of([other, exact, exact]) == ("everything, without noise",)
 
 
 def test_roundings_are_those_of_the_blocks_in_which_rows_are_summed():

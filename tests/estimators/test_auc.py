@@ -71,11 +71,12 @@ def test_a_regulariser_is_for_rows_in_their_own_units(mechanism, data):
     """Of rows that are half as long, a quarter is as large."""
     kind = model(mechanism=mechanism, epsilon=20.0)
     plans = [
-        kind.set_params(data_norm=norm, alpha=alpha).plan(*data) for norm, alpha in ((2, 4), (1, 1))
+        kind.set_params(data_norm=norm, alpha=alpha).plan(*data) for norm, alpha in ((2, 8), (1, 2))
     ]
     long, short = (dict(plan.public)["certified_gradient"] for plan in plans)
     assert long == short
     assert plans[0].events == plans[1].events
+    assert [dict(plan.public)["alpha"] for plan in plans] == pytest.approx([8.0, 2.0])
 
 
 @every_delta

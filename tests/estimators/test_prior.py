@@ -125,6 +125,8 @@ def test_the_class_of_a_row_does_not_depend_on_others_or_its_place():
 def test_errors_of_a_prior_are_those_of_its_predictions_at_a_score_of_zero_too():
     prior = LinearPrior(np.ones((1, 1)), np.zeros(1), np.zeros(1))
     assert classes_of(prior, np.array([[-1.0], [0.0], [1.0], [np.nan]])).tolist() == [0, 0, 1, 0]
+    filled = LinearPrior(np.ones((1, 1)), np.full(1, -1.0), np.full(1, 2.0))
+    assert classes_of(filled, np.array([[np.nan]])).tolist() == [1]
 
 
 @pytest.mark.sampled(3)

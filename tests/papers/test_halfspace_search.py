@@ -164,3 +164,14 @@ def test_fewer_directions_are_listed_for_many_records():
         ).algorithm.n_directions
 
     assert [n_directions(n) for n in (100, 10**5, 10**9)] == [50_000, 10_000, 1_000]
+
+
+def test_stages_and_projected_columns_follow_from_records_times_epsilon():
+    for epsilon, radii in ((0.5, (1.0,)), (1.0, (1.0, 0.5, 0.25))):
+        plan = direction_search.plan_direction_training(
+            problem_of(1400, 3), Budget.of(epsilon, 0.0)
+        ).algorithm
+        assert plan.radii == radii
+    rows = direction_search._default_rows
+    assert [rows(64, 1e9), rows(200, 1e3), rows(200, 6400.0)] == [(0.5, None), (1.0, 32), (1.0, 64)]
+    assert rows(600, 6400.0) == (2.0, 64)

@@ -1,6 +1,7 @@
 """The choice of a margin by its loss: what it is given, and that nothing else decides."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -62,6 +63,8 @@ def test_every_candidate_has_the_noise_of_the_one_that_needs_most():
         steps = margin_steps(*shape, mu=mu, margin=candidate.margin, n_steps=100)
         own = plan_descent(steps, **sizes, n_outputs=1, mu=mu)
         assert mechanism.sensitivity >= own.mechanism.sensitivity
+    cost = math.sqrt(200) + 2.0 * math.sqrt(PROBLEM.n_columns()) / mu
+    assert plan.penalties == pytest.approx([cost / each.margin for each in plan.candidates])
 
 
 @pytest.mark.parametrize("solver", ["noisy_gd", "phased_prox"])
@@ -103,6 +106,14 @@ def test_what_was_released_decides(chosen, solver):
     rows = normalised_rows(X, 1.0, plan.candidates[0].constant_column)
     training = plan.choose_margin(Door(WeighedRows(rows, y, np.ones(2)), Deciding()))
     assert training is plan.candidates[chosen]
+
+
+def test_the_public_terms_are_a_part_of_the_costs():
+    X, y = separated(200, 3)
+    plan = plan_margin_choice(PROBLEM, "noisy_gd", Budget.of(1.0, 1e-6))
+    data = WeighedRows(normalised_rows(X, 1.0, None), y, np.ones(2))
+    losses = replace(plan, penalties=np.zeros(len(plan.gaps)))._costs(data)
+    np.testing.assert_allclose(plan._costs(data), losses + plan.penalties)
 
 
 def test_one_record_moves_every_cost_by_its_sensitivity_at_most():

@@ -14,6 +14,7 @@ from dp_halfspace.papers.known_margin import SlopedRows, descend, margin_slopes,
 from dp_halfspace.privacy import GaussianNoise
 from dp_halfspace.privacy.budget import Budget
 from dp_halfspace.rows.rows import Rows
+from dp_halfspace.theory.margin_bound import excess_of_unit
 from tests.adversarial import neighbouring_pairs
 from tests.conftest import separated
 from tests.permits import assert_costs, door_of, problem_of
@@ -24,6 +25,17 @@ def plan_for(n=1000, k=5, outputs=1, mu=1.0, margin=0.1, **more):
     sizes = {"n_samples": n, "n_columns": k, "n_outputs": outputs, "block_rows": min(n, 1000)}
     steps = margin_steps(n, k, outputs, mu=mu, margin=margin, **more)
     return module.plan_descent(steps, **sizes, mu=mu)
+
+
+@pytest.mark.parametrize(("n", "d"), [(100, 30), (30, 100)])
+def test_the_mean_iterate_has_the_steps_of_its_theorem(n, d):
+    steps = module.mean_steps(n, d, mu=2.0, margin=0.2)
+    sizes = {"n_samples": n, "n_columns": d, "n_outputs": 1, "block_rows": n}
+    step, count = n * module.plan_descent(steps, **sizes, mu=2.0).step_size, steps.n_steps
+    assert count == math.ceil(max((2.0 * n) ** 2 / (4.0 * 30), 100))
+    length, variance = 1.5 / 0.2, count / n**2
+    bound = length**2 / (2.0 * step * count) + step / 2.0 * (1.0 + 30 * variance)
+    assert bound == pytest.approx(length * excess_of_unit(n, 30, count, 2.0))
 
 
 def run(plan, X, y):

@@ -111,6 +111,19 @@ def test_what_was_chosen_is_returned_whatever_the_exact_scores_are(kind):
     assert np.linalg.norm(found[0]) < np.linalg.norm(found[1])
 
 
+def test_a_run_may_release_its_candidate_and_one_score(monkeypatch):
+    seen, honest = set(), MODULE.authorise
+    monkeypatch.setattr(
+        MODULE,
+        "authorise",
+        lambda record, source: seen.add(record.events) or honest(record, source),
+    )
+    plan = plan_for("random_stopping")
+    select(plan)
+    assert len(seen) > 0
+    assert seen <= {(*candidate.events, plan.choice.event) for candidate in plan.candidates}
+
+
 def test_count_test_sees_weights_above_one():
     """Planted: class weights that are not divided by the largest."""
     assert largest_change(2, np.array([0.5, 3.0])) == 3.0
@@ -273,10 +286,11 @@ def test_the_better_candidate_is_chosen(kind):
     assert wins == 40 if kind in FIXED else wins >= 26
 
 
-def test_each_candidate_is_scored_on_rows_of_its_own_projection():
+@pytest.mark.parametrize("kind", ["gaussian", "random_stopping"])
+def test_each_candidate_is_scored_on_rows_of_its_own_projection(kind):
     X = np.random.default_rng(0).standard_normal((100, 300)) / 30.0
     model = AdaptiveMarginClassifier(
-        margin=[0.5, 0.9], selection="gaussian", projection="rademacher", data_norm=1.0,
+        margin=[0.5, 0.9], selection=kind, projection="rademacher", data_norm=1.0,
         classes=[0, 1],
     )  # fmt: skip
     found = model.fit(X, np.arange(100) % 2)
@@ -368,8 +382,12 @@ def test_trace_test_sees_what_is_kept(leak):
 
 @pytest.mark.parametrize("epsilon", [0.01, 8.0])
 def test_margins_of_rows_of_norm_one_are_at_most_one(epsilon):
-    grid = MODULE.margin_grid(PROBLEM, Budget.of(epsilon, 1e-5))
-    assert grid == sorted(set(grid))
+    budget = Budget.of(epsilon, 1e-5)
+    # Four columns, and the constant.
+    centre = min(4.0 * math.sqrt(5.0) / (300 * budget.mu), 1.0)
+    grid = MODULE.margin_grid(PROBLEM, budget)
+    expected = sorted({min(centre * factor, 1.0) for factor in (0.5, 1.0, 2.0, 4.0)})
+    assert grid == pytest.approx(expected)
     assert (max(grid) == 1.0) == (epsilon < 1.0)
 
 

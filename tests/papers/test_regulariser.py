@@ -129,4 +129,6 @@ def test_the_regulariser_of_pairs_depends_on_the_product_only():
             pair_ridge(p, 1.0, 1e-6, perturbs_objective=perturbs) * p.normaliser for p in (a, b)
         )
         assert first == pytest.approx(second) or not perturbs
+        longer = pair_ridge(replace(a, row_norm=8.0), 1.0, 1e-6, perturbs_objective=perturbs)
+        assert longer * a.normaliser == pytest.approx(64.0 * first)
     assert pair_ridge(a, math.inf, 0.0, perturbs_objective=True) < 1e-7

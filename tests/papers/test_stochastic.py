@@ -59,6 +59,9 @@ def test_katyusha_converges_linearly():
     ]
     assert gaps[0] > 10 * gaps[1] > 100 * gaps[2]
     assert gaps[2] < 1e-6
+    # With little curvature the last points count, too.
+    F, least = problem(n=20, ridge=0.001)
+    assert F.value(katyusha(F, np.zeros(F.size), n_epochs=16)) - least < 1e-4
     # With much curvature the weights of the steps grow beyond 1e100.
     F, least = problem(n=260, ridge=10.0)
     found = F.value(katyusha(F, np.zeros(F.size), n_epochs=1)) - least
@@ -68,8 +71,9 @@ def test_katyusha_converges_linearly():
 def test_iterates_are_in_the_ball_of_the_minimisers():
     F, _ = problem()
     inside = FiniteSum(F.objective, 0.01)
-    w = stochastic_subgradients(inside, np.ones(F.size), n_steps=50)
-    assert np.linalg.norm(w) <= 0.01 * (1 + 1e-12)
+    for steps in (1, 50):
+        w = stochastic_subgradients(inside, np.ones(F.size), n_steps=steps)
+        assert np.linalg.norm(w) <= 0.01 * (1 + 1e-12)
 
 
 @pytest.mark.sampled(1)
@@ -108,6 +112,11 @@ def test_large_tables_are_read_in_batches(monkeypatch):
     F, least = problem(n=100)
     for solver in (stochastic_subgradients, katyusha):
         assert F.value(solver(F, np.zeros(F.size))) - least < 0.05
+    read, honest = [], FiniteSum.gradient_of
+    monkeypatch.setattr(FiniteSum, "gradient_of", lambda F, i, w: read.append(i) or honest(F, i, w))
+    stochastic_subgradients(F, np.zeros(F.size), n_steps=1)
+    stochastic_subgradients(F, np.zeros(F.size))
+    assert list(map(len, read[:2])) == [1, 5]
 
 
 @pytest.mark.parametrize("runs", [1, pytest.param(1000, marks=pytest.mark.slow)])

@@ -27,6 +27,7 @@ from dp_halfspace.privacy.events import (
     Pure,
     RandomStopping,
     Repeated,
+    SampledGaussian,
 )
 from dp_halfspace.privacy.pld import PLD
 from dp_halfspace.privacy.profiles import gdp_delta, gdp_epsilon, gdp_mu
@@ -630,9 +631,14 @@ def test_epsilon_and_delta_are_inverse_and_monotone(events, extra, small_delta, 
     assert epsilon([*events, extra], small_delta) >= found * (1 - 1e-4) - 1e-9
 
 
-@pytest.mark.parametrize("event", [glm(0.0, 5e-324), Either(5e-324, 0.0), Either(0.1, 5e-324)])
+SMALLEST = [glm(0.0, 5e-324), Either(5e-324, 0.0), Either(0.1, 5e-324)]
+SMALLEST += [Pure(5e-324), Exponential(5e-324), SampledGaussian(10, 5e-324)]
+
+
+@pytest.mark.parametrize("event", SMALLEST)
 def test_the_smallest_losses_have_a_lattice(event):
     assert epsilon([event, Gaussian(0.1), Gaussian(0.0)], 1e-6) >= gdp_epsilon(0.1, 1e-6)
+    assert delta([event, Pure(0.5)], 0.1) >= delta([Pure(0.5)], 0.1) * (1 - 1e-10)
 
 
 # --- calibration ------------------------------------------------------------------------------

@@ -83,6 +83,10 @@ def test_a_broken_source_ends(byte):
     assert uniform.bits == 512
 
 
+def test_a_comparison_without_end_is_decided_by_the_midpoint():
+    assert not LazyUniform(0, 64, Constant(0)).below(fixed(Fraction(1, 2**514)))
+
+
 @pytest.mark.parametrize(
     ("number", "exact"),
     [

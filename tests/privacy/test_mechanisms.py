@@ -232,6 +232,9 @@ def test_one_of_two_kinds_is_released_once(mechanisms):
         permit.release(np.zeros(2), mechanisms[0])
     with not_charged():
         permit.enter(choice, events)
+    # What was refused permits nothing.
+    with not_charged():
+        permit.release(np.zeros(2), mechanisms[0])
 
 
 @pytest.mark.parametrize(
@@ -340,3 +343,4 @@ def test_the_deviation_of_noise_is_that_of_its_draws(size):
     for noise in (L2LaplaceNoise(2.0, 0.5), GaussianNoise(2.0, 0.5)):
         drawn = np.array([noise.perturb(np.zeros(size), source) for _ in range(300)])
         assert np.std(drawn) == pytest.approx(noise_deviation(noise, size), rel=0.1)
+        assert noise_deviation(noise) == noise_deviation(noise, 1)

@@ -51,12 +51,12 @@ def test_infinite_losses_of_both_parts_add_up():
     assert one.plus(other).cut == 0.375
 
 
-@pytest.mark.parametrize("tail", [1e-2, 1e-4])
-def test_mass_beyond_the_lattice_of_an_envelope_counts_as_an_infinite_loss(tail, monkeypatch):
+@pytest.mark.parametrize(("tail", "runs"), [(1e-2, 1.0), (1e-4, 1.0), (1e-4, 8.0)])
+def test_mass_beyond_the_lattice_of_an_envelope_counts_as_an_infinite_loss(tail, runs, monkeypatch):
     monkeypatch.setattr(pld, "TAIL", tail)
-    loss = envelope([(1.0, 0.0, 1.0)], [(1.0, 0.0)], pairwise=False)
+    loss = envelope([(1.0, 0.0, 1.0)], [(runs, 0.0)], pairwise=False)
     top = loss.step * (loss.first + len(loss.mass) - 1)
-    beyond = float(ndtr(0.5 - top))
+    beyond = runs * float(ndtr(0.5 - top))
     assert beyond - loss.mass[-1] <= loss.cut <= 2.0 * tail
     assert loss.mass.sum() + loss.cut == pytest.approx(1.0, abs=1e-12)
 

@@ -599,3 +599,8 @@ def test_a_number_of_runs_that_is_no_secret_would_be_caught():
     assert exposed > 3 * bounds[epsilon]
     fixed = ranked_line(mu, lambda q: q**40)
     assert any(divergence(*fixed, e) > bound for e, bound in bounds.items())
+
+
+def test_the_best_of_no_runs_is_refused():
+    with pytest.raises(ValueError, match="at least one run"):
+        random_stopping.best_run([], seeded(0))

@@ -27,6 +27,8 @@ def test_map_is_signs_then_hadamard_then_choice(d, k):
     np.testing.assert_allclose(matrix_of(projection), matrix, atol=1e-14)
     assert (projection.n_features_in, projection.n_components) == (d, k)
     assert (np.diff(projection.outputs) > 0).all()
+    with pytest.raises(ValueError, match=f"of {d} features has {size} outputs"):
+        draw_hadamard(d, size + 1, np.random.default_rng(d))
 
 
 def test_choices_and_signs_are_uniform():

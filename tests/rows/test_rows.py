@@ -211,6 +211,6 @@ def test_more_blocks_than_a_table_of_one_row_for_each_person_has_are_added_by_ka
     monkeypatch.setattr(
         blocks, "add_compensated", lambda parts: added.append(len(all := [*parts])) or honest(all)
     )
-    for counts in ([5], [1] * 5):
-        Rows(np.ones((5, 1)), people=People(np.array(counts))).adjoint(np.ones(5))
-    assert added == [6]
+    for counts in ([6], [2] * 3, [1] * 6):
+        Rows(np.ones((6, 1)), people=People(np.array(counts))).adjoint(np.ones(6))
+    assert added == [7, 3]

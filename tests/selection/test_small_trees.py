@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from dp_halfspace.privacy.exponential import TalliedChoice
-from dp_halfspace.rows.directions import CellStream, asinh_cells
+from dp_halfspace.rows.directions import FEWEST, CellStream, asinh_cells
 from dp_halfspace.selection.small_tables import share_of
 from dp_halfspace.selection.small_trees import (
     TreeSelection,
@@ -114,4 +114,5 @@ def test_the_list_is_public_randomness_with_constants_and_of_bounded_length():
             listed = dict(plan.public)["n_candidates"]
             assert n_classes * plan.n_constants / listed == pytest.approx(0.1, abs=0.005)
             assert listed < 5e6
+        assert plan_small_tree(10**12, 20, n_classes, 1.0, seed=0).n_pairs == FEWEST
     assert isinstance(first.cells, CellStream)

@@ -171,6 +171,7 @@ def test_two_choices_are_released_within_the_budget(counts):
     assert sizes == [1, 2, 1][: len(sizes)]
     listed = len(releases[0].value) + len(releases[1].value)
     assert dict(plan.public)["n_candidates"] == listed
+    assert dict(plan.public)["private_preconditioner"] is False
 
 
 def test_the_lists_are_public_randomness_and_three():

@@ -23,6 +23,23 @@ GOOD = {
     "margin_sample_complexity": {"n_features": 5, **BUDGET, "margin": 0.1},
     "pure_lower_bound": {"n_features": 5, "epsilon": 1.0, "margin": 0.1},
     "pure_error_lower_bound": {**SHAPE, "epsilon": 1.0, "margin": 0.1},
+    "hinge_risk_bound": {**SHAPE, "epsilon": 1.0, "delta": 1e-6, "margin": 0.5},
+    "katyusha_iterations": {
+        **{**SHAPE, **BUDGET, "lipschitz": 1.0, "radius": 1.0},
+        **{"strong_convexity": 1.0, "smoothness": 1.0},
+    },
+    "label_risk_bound": {**SHAPE, "epsilon": 1.0, "margin": 0.5},
+    "last_iterate_risk_bound": {**SHAPE, "epsilon": 1.0, "delta": 1e-6, "margin": 0.5},
+    "margin_score_sensitivity": {"n_samples": 100, "margin": 0.5},
+    "margin_selection_cost": {"n_candidates": 7, "sensitivity": 0.01, "epsilon": 1.0},
+    "objective_risk_bound": {**SHAPE, **BUDGET, "radius": 1.0, "smoothness": 1.0},
+    "ranking_risk_bound": {
+        **{"n_positive": 50, "n_negative": 50, "n_features": 3, **BUDGET},
+        **{"radius": 1.0, "lipschitz": 1.0},
+    },
+    "selected_margin_risk_bound": {**SHAPE, "epsilon": 1.0, "delta": 1e-6, "margin": 0.5},
+    "fourier_distortion": {"n_frequencies": 10, "n_samples": 100},
+    "fourier_frequencies": {"distortion": 0.5, "n_samples": 100},
 }
 # What is refused by all that take it, and what else by single ones: value, or changes and a word.
 COMMON = {
@@ -98,8 +115,45 @@ OWN = {
     "margin_sample_complexity": [({"error": 0.0}, "error"), ({"epsilon": 0.0}, r"2\*\*62")],
     "pure_lower_bound": [({"epsilon": 0.0}, "epsilon"), ({"error": 0.6}, "error")],
     "pure_error_lower_bound": [({"epsilon": 0.0}, "epsilon"), ({"margin": 1.0}, "margin")],
+    "hinge_risk_bound": [({"half_width": 1.1}, "half_width"), ({"hinge_loss": -1.0}, "hinge_loss")],
+    "katyusha_iterations": [
+        ({"epsilon": math.inf}, "epsilon"),
+        ({"smoothness": 0.0}, "smoothness"),
+    ],
+    "label_risk_bound": [
+        ({"epsilon": 0.0}, "epsilon"),
+        ({"beta": 1.0}, "beta"),
+        ({"fat_dimension": 0.0}, "fat_dimension"),
+    ],
+    "last_iterate_risk_bound": [
+        ({"step_size": 0.0}, "step_size"),
+        ({"half_width": 1.1}, "half_width"),
+        ({"score_share": 1.0}, "score_share"),
+    ],
+    "margin_score_sensitivity": [({"capacity": -1.0}, "capacity"), ({"loss": "squared"}, "loss")],
+    "margin_selection_cost": [
+        ({"n_candidates": 0}, "n_candidates"),
+        ({"sensitivity": -1.0}, "sensitivity"),
+        ({"epsilon": 0.0}, "epsilon"),
+        ({"beta": 1.0}, "beta"),
+    ],
+    "objective_risk_bound": [
+        ({"noise_square": -1.0}, "noise_square"),
+        ({"smoothness": 0.0}, "smoothness"),
+        ({"lipschitz": 0.0}, "lipschitz"),
+        ({"data_norm": 0.0}, "data_norm"),
+    ],
+    "ranking_risk_bound": [
+        ({"noise_square": -1.0}, "noise_square"),
+        ({"lipschitz": 0.0, "smoothness": 1.0}, "lipschitz"),
+        ({"mechanism": "objective", "lipschitz": math.inf, "smoothness": 1.0}, "lipschitz"),
+        ({"mechanism": "input"}, "mechanism"),
+    ],
+    "selected_margin_risk_bound": [({"beta": 1.0}, "beta")],
+    "fourier_distortion": [({"beta": 1.0}, "beta")],
+    "fourier_frequencies": [({"distortion": 0.0}, "distortion"), ({"beta": 1.0}, "beta")],
 }
-KINDS = (float, int, theory.RiskBound, theory.ErrorLowerBound)
+KINDS = (float, int, theory.RiskBound, theory.ErrorLowerBound, theory.ErrorBound)
 CASES = [
     (name, {parameter: value}, parameter)
     for name, good in GOOD.items()
@@ -113,6 +167,11 @@ def test_refusals(name, change, word):
     assert isinstance(getattr(theory, name)(**GOOD[name]), KINDS)
     with pytest.raises(ValueError, match=word):
         getattr(theory, name)(**{**GOOD[name], **change})
+
+
+def test_a_bound_for_networks_may_not_fail_for_certain():
+    with pytest.raises(ValueError, match="beta"):
+        theory.network_risk_bound(100, 3, 1.0, 0.5, beta=1.0)
 
 
 @pytest.mark.parametrize("delta", [0.0, 1e-9])

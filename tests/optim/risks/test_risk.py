@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -53,6 +54,30 @@ def test_planned_sensitivity_covers_the_tolerance(name, n):
     assert exact + 2 * distance <= plan.sensitivity <= exact * 1.001
     assert plan.tolerance.target <= plan.tolerance.certified
     assert plan.tolerance.radius >= plan.radius == risk.radius(0.3)
+
+
+@each_risk
+def test_every_bound_has_the_unit_of_the_rows(name):
+    """Rows that are eight times as long, and coefficients of an eighth."""
+    one = RISKS[name]
+    attack = getattr(one, "adversary", None)
+    far = replace(one, row_norm=8.0)
+    if attack:
+        scaled = replace(attack, radius=8.0 * attack.radius, smoothing=attack.smoothing / 8.0)
+        far = replace(far, adversary=scaled)
+    pairs = [
+        (far.radius(64.0 * 0.3) * 8.0, one.radius(0.3)),
+        (far.sensitivity(64.0 * 0.3) * 8.0, one.sensitivity(0.3)),
+        (far.noise_cost(0.5 / 64.0), one.noise_cost(0.5)),
+        (far.gradient_error(64.0 * 0.3, 4.0 / 8.0, 8.0), 8.0 * one.gradient_error(0.3, 4.0, 1.0)),
+        (far.gradient_change, 8.0 * one.gradient_change),
+        (far.block_change, 8.0 * one.block_change),
+    ]
+    if one.perturbable:
+        pairs.append((far.log_ratio(64.0 * 0.3), one.log_ratio(0.3)))
+        pairs.append((far.ridge_floor(1.0), 64.0 * one.ridge_floor(1.0)))
+    for found, expected in pairs:
+        assert found == pytest.approx(expected)
 
 
 @pytest.mark.parametrize("loss", [LOGISTIC, huber_hinge(0.5)], ids=lambda loss: loss.name)

@@ -48,6 +48,13 @@ def test_underflow_has_its_own_term():
     assert 1000 * 10 * 2.0**-675 <= found <= 2.0**-480
 
 
+def test_the_bound_has_the_unit_of_the_rows():
+    terms = {"slope": 1.0, "smoothness": 0.25, "evaluation": 1.0}
+    one = gradient_error(**SIZES, **terms, radius=4.0, linear=1.0)
+    sizes = {**SIZES, "row_norm": 8.0, "ridge": 640.0}
+    assert gradient_error(**sizes, **terms, radius=0.5, linear=8.0) == pytest.approx(8.0 * one)
+
+
 def test_scales_are_refused_beyond_their_limits():
     for norm, radius in ((2.0**100, 2.0**100), (2.0**-100, 0.0)):
         gradient_error(**{**SIZES, "row_norm": norm}, **NOTHING, radius=radius)
