@@ -92,7 +92,7 @@ def test_slopes_are_the_clipped_derivatives():
     norms = np.linalg.norm(pull, axis=1)
     expected = pull * np.minimum(1.0, 1.0 / np.maximum(norms, 1e-300))[:, None]
     np.testing.assert_allclose(clipped, expected, atol=1e-12)
-    mixed = softmax_slopes(plan_for(outputs=2), np.arange(101) % 2, np.linspace(0, 1, 101))
+    mixed = margin_slopes(plan_for(outputs=2), np.arange(101) % 2, np.linspace(0, 1, 101))
     parts = [mixed(logits[lo:hi].copy(), lo, hi) for lo, hi in ((0, 40), (40, 101))]
     np.testing.assert_array_equal(np.concatenate(parts), mixed(logits.copy(), 0, 101))
 
