@@ -16,14 +16,19 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 from scipy.linalg import eigh
+from sklearn.preprocessing import StandardScaler
 
 from dp_halfspace._memory import NUMBER_BYTES, by_blocks
-from dp_halfspace._params import AUTO, NUMBER_RANGE, PUBLIC_NUMBER, stated
+from dp_halfspace._params import AUTO, NUMBER_RANGE, stated
 from dp_halfspace._rounding import EPS, TINY
 from dp_halfspace._sklearn_compat import Interval, StrOptions
 from dp_halfspace.data.validation import TrainingData
+from dp_halfspace.engine.moment import WIDEST
 from dp_halfspace.engine.plan import Fitted, PublicFacts, WrappedPlan
+from dp_halfspace.engine.scales import ColumnScales, in_column_scales
+from dp_halfspace.estimators._kernel_features import n_terms
 from dp_halfspace.estimators.base import PrivateClassifier, PrivateLinearClassifier
+from dp_halfspace.estimators.kernel import COLUMN_TERMS
 from dp_halfspace.papers import KNOWN_MARGIN
 from dp_halfspace.papers.labels import (
     LabelSearch,
@@ -36,16 +41,14 @@ from dp_halfspace.papers.staged_search import MOST_CANDIDATES, MOST_DIMENSIONS
 from dp_halfspace.privacy.budget import Budget
 from dp_halfspace.privacy.door import Door
 from dp_halfspace.privacy.randomness import public_generator
-from dp_halfspace.projection.features import draw_fourier
+from dp_halfspace.projection.features import AdditiveMap, draw_additive
 from dp_halfspace.projection.linear import RademacherMap, draw_rademacher
-from dp_halfspace.rows.blocks import LONGEST, FloatArray, clip_scales, scale_csr, sums_of_squares
+from dp_halfspace.rows.blocks import LONGEST, FloatArray, clip_scales, scale_csr
 from dp_halfspace.rows.rows import Rows, inverse_lengths
 
-# Number of records from which bandwidth and moments are computed.
+# Number of records from which scales and moments are computed.
 _FITTED_ROWS = 5000
-# Number of pairs of records for the bandwidth.
-_DISTANCES = 2000
-# Linear features above this number are randomly projected first.
+# More columns have no further features, and are randomly projected to so many first.
 _MOST_LINEAR = 1024
 
 
@@ -53,15 +56,15 @@ _MOST_LINEAR = 1024
 class LabelFeatures:
     """The fitted map from rows to normalised rows.
 
-    Rows are clipped to `data_norm` and divided by `scale`. The `matrix` of shape (d, p) contains
-    frequencies or a random projection, and None stands for the columns themselves. The `transform`
-    of shape (p, k) contains scaled principal directions, and `constant` is the value of a constant
-    column.
+    Rows are clipped to `data_norm`. The columns are then centred and divided by the `scales`, or
+    all entries by one number. The `feature_map` follows: columns, curves and Fourier features, or
+    a random projection; None stands for the columns themselves. The `transform` of shape (p, k)
+    contains scaled principal directions, and `constant` is the value of a constant column.
     """
 
     data_norm: float | None
-    scale: float
-    matrix: FloatArray | RademacherMap | None
+    scales: ColumnScales | float
+    feature_map: AdditiveMap | RademacherMap | None
     mean: FloatArray
     transform: FloatArray
     constant: float | None
@@ -75,10 +78,10 @@ class LabelFeatures:
         """Return the normalised rows of `X`; without a constant column a row may be zero."""
 
         def reduced(part: Any) -> FloatArray:
-            scaled = _scale_rows(part, self.data_norm, self.scale)
-            return np.asarray((_features(scaled, self.matrix) - self.mean) @ self.transform)
+            scaled = _scale_rows(_clip_rows(part, self.data_norm), self.scales)
+            return np.asarray((_features(scaled, self.feature_map) - self.mean) @ self.transform)
 
-        # The features, and the angles of their cosines and sines.
+        # The features, and what they are computed from.
         rows = Rows(by_blocks(reduced, X, 2 * NUMBER_BYTES * len(self.mean)), None, self.constant)
         return rows.rescale(inverse_lengths(rows.lengths(), rows.shape[1]), row_bound=1.0)
 
@@ -88,7 +91,6 @@ def fit_label_features(
     rng: np.random.Generator,
     *,
     kernel: str,
-    length_scale: float | None,
     n_fourier: int,
     n_components: int | None,
     whitening: float,
@@ -99,28 +101,23 @@ def fit_label_features(
 
     `constant` is the value of the constant column, relative to the root mean square of the rows.
     """
-    sample = X
+    sample, d = X, X.shape[1]
     if X.shape[0] > _FITTED_ROWS:
         # Rows are drawn at random, because evenly spaced rows of a series may all be at the same
         # phase.
         sample = X[np.sort(rng.choice(X.shape[0], _FITTED_ROWS, replace=False))]
-    largest = float(abs(_clip_rows(sample, data_norm)).max())
-    scale = max(largest, TINY) if largest > 0 else 1.0
-    d = X.shape[1]
-    matrix: FloatArray | RademacherMap | None = None
-    if kernel == "rbf":
-        if length_scale is None:
-            scaled = _scale_rows(sample, data_norm, scale)
-            length_scale = _median_distance(scaled, rng) / 2.0 * scale
-        scale = max(length_scale, TINY)
-        scales = np.ones(n_fourier // 2)
-        matrix = draw_fourier(d, scales, rng).frequencies.astype(np.float64)
-    elif d > _MOST_LINEAR:
-        matrix = draw_rademacher(d, _MOST_LINEAR, rng)
-    sample = _scale_rows(sample, data_norm, scale)
-    mean, transform, size = _principal(sample, matrix, n_components, whitening)
+    sample = _clip_rows(sample, data_norm)
+    feature_map: AdditiveMap | RademacherMap | None = None
+    if kernel == "auto" and d <= _MOST_LINEAR and not sparse.issparse(X):
+        scales: ColumnScales | float = _standard_scales(sample)
+        feature_map = draw_additive(d, n_terms(d, WIDEST, COLUMN_TERMS), n_fourier, rng)
+    else:
+        scales = _largest_entry(sample)
+        feature_map = draw_rademacher(d, _MOST_LINEAR, rng) if d > _MOST_LINEAR else None
+    sample = _scale_rows(sample, scales)
+    mean, transform, size = _principal(_features(sample, feature_map), n_components, whitening)
     value = None if constant is None else constant * size
-    return LabelFeatures(data_norm, scale, matrix, mean, transform, value)
+    return LabelFeatures(data_norm, scales, feature_map, mean, transform, value)
 
 
 def _clip_rows(X: Any, data_norm: float | None) -> Any:
@@ -128,51 +125,51 @@ def _clip_rows(X: Any, data_norm: float | None) -> Any:
     if data_norm is None:
         return X.astype(np.float64)
     factor = clip_scales(X, data_norm)
-    return scale_csr(X, factor) if sparse.issparse(X) else X.astype(np.float64) * factor[:, None]
+    if sparse.issparse(X):
+        return scale_csr(X.astype(np.float64), factor)
+    return X.astype(np.float64) * factor[:, None]
 
 
-def _scale_rows(X: Any, data_norm: float | None, scale: float) -> Any:
-    """Scale rows down to a norm and divide them by a number; nothing overflows."""
-    rows = _clip_rows(X, data_norm)
-    values = rows.data if sparse.issparse(rows) else rows
-    values /= scale
+def _standard_scales(X: FloatArray) -> ColumnScales:
+    """Return mean and standard deviation of every column; a constant one keeps its unit."""
+    # Squares of relative entries do not overflow.
+    peaks = np.abs(X).max(axis=0, initial=0.0)
+    peaks[peaks == 0.0] = 1.0
+    found = StandardScaler().fit(X / peaks)
+    return ColumnScales(found.mean_ * peaks, found.scale_ * peaks)
+
+
+def _scale_rows(X: Any, scales: ColumnScales | float) -> Any:
+    """Return columns in their scales, or rows divided by a number; nothing overflows."""
+    if isinstance(scales, ColumnScales):
+        return in_column_scales(X, scales)
+    values = X.data if sparse.issparse(X) else X
+    values /= scales
     np.clip(values, -LONGEST, LONGEST, out=values)
-    return rows
+    return X
 
 
-def _features(X: Any, matrix: FloatArray | RademacherMap | None) -> FloatArray:
-    """Return cosines and sines, projections, or the columns themselves."""
-    if matrix is None:
+def _largest_entry(X: Any) -> float:
+    """Return the largest absolute entry, or 1 for rows of zeros."""
+    values = X.data if sparse.issparse(X) else X
+    largest = float(np.abs(values).max(initial=0.0))
+    return max(largest, TINY) if largest > 0 else 1.0
+
+
+def _features(X: Any, feature_map: AdditiveMap | RademacherMap | None) -> FloatArray:
+    """Return curves and Fourier features of columns, projections, or the columns themselves."""
+    if feature_map is None:
         return np.asarray(X.toarray() if sparse.issparse(X) else X)
-    if not isinstance(matrix, np.ndarray):
-        return matrix.apply(X)
-    images = np.asarray(X @ matrix)
-    images -= np.rint(images)
-    images *= 2.0 * math.pi
-    return np.hstack([np.cos(images), np.sin(images)]) / math.sqrt(images.shape[1])
-
-
-def _median_distance(X: Any, rng: np.random.Generator) -> float:
-    """Return the median Euclidean distance of random pairs of rows, or 1 if it is zero."""
-    pairs = rng.integers(X.shape[0], size=(2, _DISTANCES))
-
-    def squares(number: NDArray[np.intp]) -> FloatArray:
-        return sums_of_squares(X[pairs[0, number]] - X[pairs[1, number]])
-
-    found = by_blocks(squares, np.arange(_DISTANCES), 3 * NUMBER_BYTES * X.shape[1])
-    distance = math.sqrt(float(np.median(found)))
-    return distance if distance > 0 else 1.0
+    if isinstance(feature_map, RademacherMap):
+        return feature_map.apply(X)
+    return feature_map.apply(X / math.sqrt(X.shape[1])).astype(np.float64)
 
 
 def _principal(
-    X: Any,
-    matrix: FloatArray | RademacherMap | None,
-    n_components: int | None,
-    whitening: float,
+    features: FloatArray, n_components: int | None, whitening: float
 ) -> tuple[FloatArray, FloatArray, float]:
     """Return mean, scaled principal directions, and the root mean square of the images."""
-    features = _features(X, matrix)
-    mean = features.sum(axis=0) / X.shape[0]
+    mean = features.sum(axis=0) / len(features)
     keep = len(mean) if n_components is None else n_components
     values, vectors = _eigenvectors(features - mean, min(keep, len(mean)))
     # The sign is fixed, because it depends on the library otherwise.
@@ -203,7 +200,7 @@ def _eigenvectors(rows: FloatArray, keep: int) -> tuple[FloatArray, FloatArray]:
 # the net is as large as the rows.
 _CONSTANT = 0.3
 # Number of components for each unit of the square root of n epsilon.
-_PER_ROOT = 0.85
+_PER_ROOT = 0.5
 # Largest number of components.
 _MOST_COMPONENTS = 150
 
@@ -254,10 +251,10 @@ class LabelPrivateClassifier(PrivateLinearClassifier):
     fitted model reveals features of single records. Every other class of this package protects
     whole records; this one does not.
 
-    Features are turned into kernel features, reduced to principal components, partly whitened and
-    scaled to norm one, none of which costs budget. Then one sum,
-    :math:`s=\frac12\sum_iy_ix_i`, is released with noise; the logistic loss depends on the labels
-    only through this sum.
+    Columns are standardised and turned into curves and kernel features, which are reduced to
+    principal components, partly whitened and scaled to norm one, none of which costs budget. Then
+    one sum, :math:`s=\frac12\sum_iy_ix_i`, is released with noise; the logistic loss depends on
+    the labels only through this sum.
 
     Parameters
     ----------
@@ -266,16 +263,14 @@ class LabelPrivateClassifier(PrivateLinearClassifier):
         and corrects the sum for it; this is pure DP for every `delta`, and only the owners of the
         labels need to see them. ``"net"`` chooses among random linear classifiers by their errors,
         with the exponential mechanism; it has no probabilities.
-    kernel : {"rbf", "linear"}, default="rbf"
-        Random Fourier features of the Gaussian kernel (``"rbf"``), or the columns as they are
-        (``"linear"``).
-    length_scale : float or "median", default="median"
-        Length scale of the Gaussian kernel; ``"median"`` is half the median distance between
-        feature vectors.
+    kernel : {"auto", "linear"}, default="auto"
+        ``"auto"`` takes standardised columns, two cosines of each of up to 170 columns, and random
+        Fourier features of all columns. ``"linear"`` takes the columns as they are, and so does
+        ``"auto"`` for sparse rows and for more than 1024 columns.
     n_fourier : int, default=1500
         Number of random Fourier features; an odd number is raised by one.
     n_components : int, "auto" or None, default="auto"
-        Number of principal components that are kept. ``"auto"`` is ``.85 sqrt(n epsilon)``, at
+        Number of principal components that are kept. ``"auto"`` is ``.5 sqrt(n epsilon)``, at
         most 150, for ``"net"`` at most 12; None keeps all.
     whitening : float, default=0.75
         Degree of whitening in [0, 1]: 0 leaves the principal components as they are, 1 divides them
@@ -374,8 +369,7 @@ class LabelPrivateClassifier(PrivateLinearClassifier):
     """
 
     mechanism: str = "statistic"
-    kernel: str = "rbf"
-    length_scale: float | str = "median"
+    kernel: str = "auto"
     n_fourier: int = 1500
     n_components: int | str | None = "auto"
     whitening: float = 0.75
@@ -391,8 +385,7 @@ class LabelPrivateClassifier(PrivateLinearClassifier):
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **PrivateLinearClassifier._parameter_constraints,
         "mechanism": [StrOptions({"statistic", "randomized_response", "net"})],
-        "kernel": [StrOptions({"rbf", "linear"})],
-        "length_scale": [StrOptions({"median"}), PUBLIC_NUMBER],
+        "kernel": [StrOptions({"auto", "linear"})],
         "n_fourier": [Interval(Integral, 2, 10_000, closed="both")],
         "n_components": [Interval(Integral, 1, None, closed="left"), AUTO, None],
         "whitening": [Interval(Real, 0, 1, closed="both")],
@@ -422,7 +415,6 @@ class LabelPrivateClassifier(PrivateLinearClassifier):
             facts.features,
             rng,
             kernel=self.kernel,
-            length_scale=stated(self.length_scale, float),
             n_fourier=int(self.n_fourier) + int(self.n_fourier) % 2,
             n_components=None if size is None else int(size),
             whitening=float(self.whitening),
