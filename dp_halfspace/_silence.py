@@ -6,7 +6,6 @@ import sys
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, redirect_stderr, redirect_stdout
-from numbers import Number
 from threading import Lock, local
 from typing import Any, TypeVar
 
@@ -128,4 +127,4 @@ def may_print_or_warn(kind: type) -> bool:
     """
     if issubclass(kind, np.ma.MaskedArray | complex | np.complexfloating):
         return True
-    return kind.__module__.partition(".")[0] not in _SILENT and not issubclass(kind, Number)
+    return kind.__module__.partition(".")[0] not in _SILENT

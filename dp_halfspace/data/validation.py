@@ -13,6 +13,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
+from numbers import Real
 from typing import Any, NoReturn
 
 import numpy as np
@@ -154,7 +155,8 @@ def _check_labels(y: ArrayLike) -> NDArray[Any]:
 
 def array_or_none(values: Any) -> NDArray[Any] | None:
     """Return an array, or None if it would be ragged, without messages of a library."""
-    return result_or(None, lambda: np.asarray(values))
+    with drop_output():
+        return result_or(None, lambda: np.asarray(values))
 
 
 def floats_or_nan(values: Any) -> NDArray[np.float64]:
@@ -350,8 +352,8 @@ def _converted(estimator: BaseEstimator, X: Any, cells: Any, *, reset: bool) -> 
 def with_nan(X: Any) -> Any:
     """Return objects with NaN for missing entries, each entry independently; infinity remains.
 
-    A value whose conversion may warn is replaced by an object that is not a number. The result has
-    the memory order of `X`, which determines how norms of rows are summed.
+    A value whose conversion may warn is replaced by its float, or by an object that is no number.
+    The result has the memory order of `X`, which determines how norms of rows are summed.
     """
     objects = np.array(X, dtype=object, order="K" if isinstance(X, np.ndarray) else "C")
     flat = objects.reshape(-1, order="A")
@@ -360,11 +362,19 @@ def with_nan(X: Any) -> Any:
     for place, value in enumerate(cells):
         is_masked = isinstance(value, np.ma.MaskedArray)
         if type(value) in kinds_that_warn and not is_masked:
-            flat[place] = _NO_NUMBER
+            flat[place] = _number_or_none(value)
         elif is_missing(value) and not isinstance(value, float):
             flat[place] = math.nan
     # Without a type, pandas takes a column of missing cells and one date for dates.
     return type(X)(objects, columns=X.columns, dtype=object) if hasattr(X, "iloc") else objects
+
+
+def _number_or_none(value: Any) -> Any:
+    """Return the float of a real number of another library, whose conversion may warn or print."""
+    if not isinstance(value, Real):
+        return _NO_NUMBER
+    with drop_output():
+        return result_or(_NO_NUMBER, lambda: float(value))
 
 
 def is_chunked(X: Any) -> bool:

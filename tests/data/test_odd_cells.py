@@ -52,6 +52,12 @@ class Loud:
         return 1.0
 
 
+class LoudNumber(float):
+    """A number of another library that warns when it is read."""
+
+    __float__ = Loud.__float__
+
+
 class Hostile:
     """Fails in ways that no library expects, with its content in the message."""
 
@@ -65,7 +71,7 @@ READ = {
     "None": None, "NaN": np.nan, "NA": pd.NA, "NaT": pd.NaT, "masked": np.ma.masked,
     "entry of a masked array": np.ma.array(1.0, mask=True),
     "decimal": Decimal("1.5"), "text": "1.5", "bytes": b"1.5", "float32": np.float32(1.5),
-    "array": np.array(1.5), "true": True,
+    "array": np.array(1.5), "true": True, "loud number": LoudNumber(1.0),
 }  # fmt: skip
 REFUSED = {
     "hostile": Hostile(), "complex": 1j, "complex of numpy": np.complex64(1j), "word": "word",
@@ -235,7 +241,9 @@ def test_reading_cells_leaves_the_filters_of_warnings_alone(monkeypatch):
     kept = Untouched(warnings.filters)
     monkeypatch.setattr(warnings, "filters", kept)
     cells = [*READ.values(), "a", uuid4(), pd.Period("2026-01")]
-    table = pd.DataFrame({"b": pd.Series([c for c in cells if type(c) is not Loud], dtype=object)})
+    table = pd.DataFrame(
+        {"b": pd.Series([c for c in cells if type(c) is not LoudNumber], dtype=object)}
+    )
     encoding = Encoding((Column("b", "text"),), is_named=True)
     assert len(encoding.to_coded_rows(read_frame(table))) == len(table)
     assert warnings.filters is kept
@@ -269,6 +277,18 @@ def test_an_odd_label_is_refused_without_a_message_of_a_library(form, name):
     with pytest.raises(ValueError, match=r"y |labels") as caught:
         check_training_data(PrivateTableClassifier(), NUMBERS[:20], y, **hidden)
     assert "20" not in str(caught.value)
+
+
+@pytest.mark.parametrize("form", [list, partial(np.array, dtype=object), pd.Series])
+def test_a_number_that_warns_is_a_label_an_id_a_weight_and_a_cell(form):
+    """Without a word: whose number it is, is private."""
+    values = form([LoudNumber(1.0), 0] * 10)
+    codes = silently(class_indices, values, [0, 1])[0]
+    assert codes.tolist() == [1, 0] * 10
+    assert silently(owners_of_rows, values, 20).tolist() == [0, 1] * 10
+    data = TrainingData(NUMBERS[:20], codes, np.arange(2), None)
+    assert silently(with_sample_weight, data, values).weights.tolist() == [1, 0] * 10
+    assert silently(canonical, LoudNumber(1.0)) == 1
 
 
 @pytest.mark.parametrize("name", ["array", "list", "hostile", "complex"])
