@@ -125,6 +125,7 @@ def test_bandwidth_is_half_the_median_distance():
     X = np.random.default_rng(1).standard_normal((1000, 8))
     assert features(X).scale == pytest.approx(np.sqrt(2 * 7.34) / 2, rel=0.05)
     assert features(X, length_scale=3.0).scale == 3.0
+    assert features(np.ones((100, 2))).scale == 0.5
 
 
 def test_losses_of_a_search_are_within_the_sensitivity_and_attain_it():
