@@ -30,16 +30,13 @@ MECHANISMS: dict[str, dict[str, Any]] = {
     "randomized_response": {"mechanism": "randomized_response"},
     "net": {"mechanism": "net"},
 }
-# Words: the Gaussian kernel has little to add to so many columns.
-LINEAR = ("reuters",)
 
 
 def accuracy(name: str, epsilon: float, fits: int, **params: Any) -> dict[str, float]:
     """Fit several times and score on the test set."""
     data = load(name)
-    kernel = "linear" if name in LINEAR else "rbf"
     scores = [
-        LabelPrivateClassifier(kernel=kernel, epsilon=epsilon, classes=list(data.classes), **params)
+        LabelPrivateClassifier(epsilon=epsilon, classes=list(data.classes), **params)
         .fit(data.X_train, data.y_train)
         .score(data.X_test, data.y_test)
         for _ in range(fits)

@@ -444,6 +444,12 @@ MUTANTS = [
     *of(
         "_files.py",
         "tests/test_files.py",
+        (
+            "_permissions",
+            "os.umask(mask)",
+            "pass",
+            "test_a_file_keeps_its_permissions_and_a_link_stays_one",
+        ),
         ("write_whole", "write(new)", "write(target)", "test_a_full_disk_leaves_an_earlier_report"),
         ("write_whole", "0o600", "0o666", "test_a_file_keeps_its_permissions_and_a_link_stays_one"),
         (
@@ -2184,6 +2190,30 @@ MUTANTS = [
     *of(
         "data/chunked_data.py",
         "tests/test_chunks.py",
+        (
+            "_checksum",
+            "(column.dtype.str, column.shape,",
+            "(column.shape,",
+            "test_type_shape_and_categories_are_in_the_checksum",
+        ),
+        (
+            "_checksum",
+            "column.shape, crc32",
+            "crc32",
+            "test_type_shape_and_categories_are_in_the_checksum",
+        ),
+        (
+            "_checksum",
+            "list(rows.arrays)",
+            "[rows.numbers]",
+            "test_type_shape_and_categories_are_in_the_checksum",
+        ),
+        (
+            "labelled_chunks",
+            "given.each(_check_unchanged, marks)",
+            "given",
+            "test_a_score_notices_a_row_that_changes",
+        ),
         (
             "of_rows",
             "if n_rows(rows) else nothing",
@@ -4008,6 +4038,12 @@ MUTANTS = [
         "inspection/card.py",
         "tests/inspection/test_card.py",
         (
+            "model_card",
+            'f"<pre>{escape(inner.privacy_.summary())}</pre>"',
+            'f"<pre>{inner.privacy_.summary()}</pre>"',
+            "test_a_card_counts_persons_and_escapes_the_record",
+        ),
+        (
             "_promise",
             'record.noise == "seeded"',
             "False",
@@ -4236,6 +4272,12 @@ MUTANTS = [
         "ledger/ledger.py",
         "tests/ledger/test_ledger.py",
         (
+            "PrivacyLedger.spent",
+            "delta is None",
+            "not delta",
+            "test_entries_are_composed_by_their_profiles",
+        ),
+        (
             "PrivacyLedger.charge",
             "self._check_kind(record)",
             "",
@@ -4257,6 +4299,18 @@ MUTANTS = [
     *of(
         "ledger/ledger.py",
         "tests/ledger/test_advice.py",
+        (
+            "PrivacyLedger.remaining_for",
+            "self._current(), plan",
+            "self._reading.balance, plan",
+            "test_what_remains_counts_the_charges_of_other_handles",
+        ),
+        (
+            "PrivacyLedger.remaining_for",
+            "(*data, **options)",
+            "(*data)",
+            "test_what_remains_for_a_fit_to_people",
+        ),
         (
             "PrivacyLedger._accepts",
             "self._cap.holds([*balance.events, *record.events])",
@@ -4381,6 +4435,12 @@ MUTANTS = [
     *of(
         "ledger/store.py",
         "tests/ledger/test_ledger.py",
+        (
+            "FileStore.open",
+            "!= _FORMAT",
+            "> _FORMAT",
+            "test_foreign_and_damaged_files_are_refused_and_left_alone",
+        ),
         (
             "FileStore.transaction",
             '"BEGIN IMMEDIATE" if writes else "BEGIN"',
@@ -5046,6 +5106,68 @@ MUTANTS = [
             "call_silently(lambda: score_of(scoring, model.fit(X, y), X, y), _FAILED)",
             "score_of(scoring, model.fit(X, y), X, y)",
             "test_a_run_drops_what_is_said_by_itself",
+        ),
+    ),
+    *of(
+        "_cli/tables.py",
+        "tests/cli/test_models.py",
+        (
+            "read_training_table",
+            "drop(columns=roles)",
+            "drop(columns=roles[:1])",
+            "test_persons_are_protected_with_all_their_rows",
+        ),
+    ),
+    *of(
+        "_budget.py",
+        "tests/test_repeated_fits.py",
+        (
+            "SharedLedger._permit_for",
+            "warn_of_repeated_fits(type(self), record, opened, X)\n"
+            "return authorise(record, noise_source(self.random_state), opened)",
+            "permit = authorise(record, noise_source(self.random_state), opened); "
+            "warn_of_repeated_fits(type(self), record, opened, X); return permit",
+            "test_an_error_in_place_of_the_warning_charges_no_ledger",
+        ),
+    ),
+    *of(
+        "data/frame.py",
+        "tests/data/test_cells.py",
+        (
+            "_real_cells",
+            "values.imag == 0.0, values.real",
+            "values.imag < 9.0, values.real",
+            "test_one_complex_cell_changes_no_other",
+        ),
+    ),
+    *of(
+        "ledger/reports.py",
+        "tests/ledger/test_ledger_view.py",
+        (
+            "summarise",
+            'f"{NEIGHBOURS[adjacency]}."',
+            "f'{NEIGHBOURS[\"replace-one\"]}.'",
+            "test_a_ledger_says_whether_it_is_new_and_what_it_holds",
+        ),
+    ),
+    *of(
+        "model_selection/_search_plan.py",
+        "tests/model_selection/test_search.py",
+        (
+            "Search.pure",
+            "accounting.epsilon(record.events, 0.0) > each * FAR_UP",
+            "False",
+            "test_a_run_that_would_spend_more_than_it_is_given_ends_the_search",
+        ),
+    ),
+    *of(
+        "preprocessing/scalers.py",
+        "tests/test_weak_guarantees.py",
+        (
+            "PrivateScaler.fit",
+            "warn_of_weak_budget(record)",
+            "pass",
+            "test_a_scaler_says_it_too",
         ),
     ),
     *of(

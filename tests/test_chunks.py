@@ -39,6 +39,7 @@ from dp_halfspace.data.chunked_data import (
     checked_chunks,
 )
 from dp_halfspace.data.chunks import LocalChunks, _compute_parts
+from dp_halfspace.data.encoding import CodedRows
 from dp_halfspace.datasets import in_chunks, read_parquet
 from dp_halfspace.exceptions import PrivacyWarning
 from dp_halfspace.ledger.ledger import PrivacyLedger
@@ -409,9 +410,12 @@ def test_what_does_not_run_on_chunks_says_so():
     seen = AdaptiveMarginClassifier().fit(rows, Y)
     assert seen.classes_.tolist() == np.unique(Y).tolist()
     assert "seen" in dict(seen.privacy_.public)["classes_source"]
-    ragged = LocalChunks.read_by([lambda: X, lambda: X[:, :2]], X[:2])
-    with pytest.raises(ValueError, match="columns of the others"):
-        model.fit(ragged, np.append(Y, Y))
+    huge = X.astype(object)
+    huge[0, 0] = 10**400
+    for other in (X[:, :2], huge):
+        odd = LocalChunks.read_by([lambda: X, other.copy], X[:2])
+        with pytest.raises(ValueError, match="columns of the others"):
+            model.fit(odd, np.append(Y, Y))
 
 
 def test_rows_in_another_order_are_noticed():
@@ -468,6 +472,21 @@ def test_one_row_that_changes_between_passes_is_noticed(name):
     for rows in (local_rows, lazy):
         with pytest.raises(RuntimeError, match="chunk 0: this chunk changed between two"):
             CHANGING[name]().fit(rows, TWO)
+
+
+def test_a_score_notices_a_row_that_changes():
+    reads, model = [], AdaptiveMarginClassifier(classes=[0, 1]).fit(X, TWO)
+    rows = LocalChunks.read_by([lambda: edited(reads, X)], X[:2])
+    with pytest.raises(RuntimeError, match="this chunk changed between two"):
+        private_score(model, rows, TWO)
+
+
+def test_type_shape_and_categories_are_in_the_checksum():
+    zeros = np.zeros((2, 3)), np.zeros((3, 2)), np.zeros((2, 3), np.int64)
+    assert len(set(map(_checksum, zeros))) == 3
+    list_of = sparse.eye_array(2).tocsr()
+    coded = [CodedRows(np.zeros((2, 0)), ((list_of, np.array(p)),)) for p in ([0, 1], [1, 0])]
+    assert _checksum(coded[0]) != _checksum(coded[1])
 
 
 @pytest.mark.sampled(1)

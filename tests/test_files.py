@@ -95,15 +95,25 @@ def test_an_interrupt_leaves_the_file_and_nothing_else(tmp_path):
     assert os.listdir(tmp_path) == ["kept"]
 
 
+def test_a_lack_of_space_that_only_a_flush_shows_leaves_an_earlier_file(tmp_path, monkeypatch):
+    path = tmp_path / "kept"
+    path.write_text(OLD)
+    monkeypatch.delattr(os, "fsync")
+    with pytest.raises(AttributeError, match="fsync"):
+        write_text_whole(path, "new")
+    assert path.read_text() == OLD
+
+
 def test_a_file_keeps_its_permissions_and_a_link_stays_one(tmp_path):
     """A report that only its owner may read is not opened to others by a new one."""
     path, link, elsewhere = tmp_path / "kept", tmp_path / "link", tmp_path / "elsewhere"
     elsewhere.mkdir()
     path = elsewhere / "kept"
     link.symlink_to(path)
-    write_text_whole(link, "new")
     mask = os.umask(0)
     os.umask(mask)
+    write_text_whole(link, "new")
+    assert os.umask(mask) == mask
     assert stat.S_IMODE(path.stat().st_mode) == 0o666 & ~mask
     path.chmod(0o600)
     seen = []

@@ -52,7 +52,7 @@ MODELS = {
     "rbf": PrivateKernelClassifier(kernel="rbf", **FEATURES),
     "polynomial": PrivateKernelClassifier(kernel="polynomial", **FEATURES),
     "labels": LabelPrivateClassifier(classes=[0, 1]),
-    "cosine labels": LabelPrivateClassifier(n_fourier=20, classes=[0, 1]),
+    "labels of rows as they are": LabelPrivateClassifier(kernel="linear", classes=[0, 1]),
     "network": PureNetworkClassifier(n_candidates=50, **STATED),
     "table": PrivateTableClassifier(
         classes=[0, 1], epsilon=9.0, schema=dict.fromkeys("012", "number")

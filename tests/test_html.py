@@ -63,7 +63,7 @@ def test_dollar_signs_are_drawn_as_they_are(text):
 
 
 def test_pages_show_what_does_not_print_as_an_escape():
-    text = page("a\x1b<", {"b": table(("c\x07", "d\x9b>"))})
-    for words in ("a\\x1b&lt;", "c\\x07", "d\\x9b&gt;"):
+    text = page("a\x1b<", {"b&": table(("c\x07<", "d\x9b>"))})
+    for words in ("a\\x1b&lt;", "b&amp;", "c\\x07&lt;", "d\\x9b&gt;"):
         assert words in text
     assert not {"\x1b", "\x07", "\x9b"} & set(text)

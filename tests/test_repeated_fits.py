@@ -420,6 +420,16 @@ def test_an_error_in_place_of_the_warning_refuses_the_fit_each_time():
     assert ours.coef_ is first
 
 
+def test_an_error_in_place_of_the_warning_charges_no_ledger():
+    ledger = PrivacyLedger(epsilon=9.0, delta=1e-5)
+    ours = OutputPerturbationClassifier(ledger=ledger, **KNOWN_SIZES)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", RepeatedFitWarning)
+        with pytest.raises(RepeatedFitWarning):
+            model.GridSearchCV(ours, GRID, cv=FOLDS, error_score="raise").fit(X, Y)
+    assert ledger.entries() == []
+
+
 def test_nothing_is_counted_without_a_guarantee():
     ours = OutputPerturbationClassifier(epsilon=math.inf, **KNOWN_SIZES)
     assert texts_of(lambda: [ours.fit(X, Y) for _ in range(3)]) == []

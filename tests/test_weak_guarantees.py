@@ -14,6 +14,7 @@ from dp_halfspace import (
     PrivateSearchCV,
 )
 from dp_halfspace.metrics import private_score
+from dp_halfspace.preprocessing import PrivateScaler
 from tests.conftest import separated
 from tests.model_selection.prefit_models import Rare, Several
 
@@ -65,6 +66,11 @@ def test_of_people_their_number_counts():
 def test_what_wraps_a_model_says_it_too():
     rows, labels = Several().records(np.random.default_rng(0), 60)
     (text,) = said(PrivateConformalClassifier(Several(), epsilon=12.0), (rows, labels))
+    assert text.startswith("epsilon=12 is a weak guarantee")
+
+
+def test_a_scaler_says_it_too():
+    (text,) = said(PrivateScaler(epsilon=12.0), (X,))
     assert text.startswith("epsilon=12 is a weak guarantee")
 
 

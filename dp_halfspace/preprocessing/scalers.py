@@ -15,7 +15,7 @@ from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin, 
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
-from dp_halfspace._budget import BUDGET, SharedLedger
+from dp_halfspace._budget import BUDGET, SharedLedger, warn_of_weak_budget
 from dp_halfspace._params import fit_context, require, resolved_delta, storable
 from dp_halfspace._sklearn_compat import Interval
 from dp_halfspace.data.chunked_data import by_chunks, checked_chunks
@@ -361,6 +361,7 @@ class PrivateScaler(SharedLedger, ColumnScaler):
         probe = stand_in(self)
         data = self._training_data(X, y, groups, probe)
         plan, record = self._planned(data)
+        warn_of_weak_budget(record)
         permit = self._permit_for(record, data, self.ledger, X)
 
         scales = plan.run(Door(data, permit))

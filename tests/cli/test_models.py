@@ -224,7 +224,9 @@ def test_persons_are_protected_with_all_their_rows(patients, capsys):
     assert "unit: all rows of one 'who'" in printed
     assert "for 500 persons: expect about" in printed
     assert errors == ""
-    record = joblib.load("model.joblib").privacy_
+    model = joblib.load("model.joblib")
+    assert "who" not in model.feature_names_in_
+    record = model.privacy_
     assert (record.adjacency, dict(record.public)["n_samples"]) == ("replace-one-person", 500)
     assert PrivacyLedger("l.db").adjacency == "replace-one-person"
     _, text = read_page("card.html")

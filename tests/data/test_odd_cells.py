@@ -310,8 +310,9 @@ def test_types_of_single_labels_do_not_decide_the_type_of_all(odd):
 
 
 def test_a_text_does_not_turn_all_labels_of_a_list_into_texts():
-    with pytest.raises(ValueError, match="y mixes types"):
-        class_indices([0, 1, "1"], ["0", "1"])
+    for y in ([0, 1, "1"], (0, 1, "1")):
+        with pytest.raises(ValueError, match="y mixes types"):
+            class_indices(y, ["0", "1"])
     assert class_indices(["0", "1"], ["0", "1"])[0].tolist() == [0, 1]
 
 

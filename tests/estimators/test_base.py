@@ -4,9 +4,10 @@ from contextlib import nullcontext
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 from sklearn.utils import get_tags
 
-from dp_halfspace import OutputPerturbationClassifier
+from dp_halfspace import OutputPerturbationClassifier, PrivateSearchCV
 from dp_halfspace._params import resolved_delta
 from tests.conftest import separated
 from tests.instances import instances, label, with_enough_records
@@ -68,9 +69,10 @@ def test_rows_beyond_the_stated_norm_are_scored_as_they_were_fitted():
     assert scores[2] != pytest.approx(scores[0], rel=1e-3)
 
 
-def test_a_score_weighs_the_records_as_asked():
+@pytest.mark.parametrize("kind", [clone, lambda model: PrivateSearchCV(model, {})])
+def test_a_score_weighs_the_records_as_asked(kind):
     X, y = separated(60, 4)
-    model = OutputPerturbationClassifier(classes=[0, 1]).fit(X, y)
+    model = kind(OutputPerturbationClassifier(classes=[0, 1])).fit(X, y)
     labels, weights = model.predict(X), np.arange(1.0, 61.0)
     labels[:20] = 1 - labels[:20]
     assert model.score(X, labels) == pytest.approx(40 / 60)

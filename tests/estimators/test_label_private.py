@@ -74,8 +74,7 @@ def test_an_odd_number_of_features_is_raised_by_one():
 
 
 OPTIONS = {
-    "kernel": "rbf",
-    "length_scale": None,
+    "kernel": "auto",
     "n_fourier": 60,
     "n_components": 5,
     "whitening": 0.75,
@@ -109,22 +108,45 @@ def test_sparse_and_wide_rows_are_read_like_others(monkeypatch):
             assert rows.shape == (300, min(most, 8) + 1)
             same = features(X, **how).rows(X).dense(np.arange(300))
             np.testing.assert_allclose(rows.dense(np.arange(300)), same, atol=1e-6)
-        assert found.scale == pytest.approx(dense.scale)
+        assert found.scales == pytest.approx(dense.scales)
 
 
 def test_full_whitening_gives_equal_variances():
     X = np.random.default_rng(1).standard_normal((500, 4)) * [1, 10, 100, 1000]
     found = features(X, kernel="linear", n_components=None, whitening=1.0)
-    images = (X / found.scale - found.mean) @ found.transform
+    images = (X / found.scales - found.mean) @ found.transform
     np.testing.assert_allclose(np.cov(images.T, bias=True), np.eye(4), atol=1e-8)
     plain = features(X, kernel="linear", n_components=None, whitening=0.0)
     np.testing.assert_allclose(plain.transform.T @ plain.transform, np.eye(4), atol=1e-12)
 
 
-def test_bandwidth_is_half_the_median_distance():
-    X = np.random.default_rng(1).standard_normal((1000, 8))
-    assert features(X).scale == pytest.approx(np.sqrt(2 * 7.34) / 2, rel=0.05)
-    assert features(X, length_scale=3.0).scale == 3.0
+def test_columns_are_standardised_whatever_their_units():
+    """Powers of two, so that every bit is the same; a constant column and huge units, too."""
+    X = np.random.default_rng(1).lognormal(size=(300, 4)) * [1, 1, 1, 0] + [0, 5, 0, 7]
+    units = 2.0 ** np.array([-300, 0, 900, 40])
+    plain, scaled = features(X), features(X * units)
+    np.testing.assert_allclose(plain.scales.center, X.mean(axis=0))
+    np.testing.assert_allclose(plain.scales.scale, [*X.std(axis=0)[:3], 7.0])
+    every = np.arange(300)
+    np.testing.assert_array_equal(plain.rows(X).dense(every), scaled.rows(X * units).dense(every))
+
+
+def test_columns_have_curves_as_far_as_there_is_room_and_wide_rows_have_none(monkeypatch):
+    X = np.random.default_rng(1).standard_normal((100, 200))
+    assert features(X[:, :4]).feature_map.n_terms == 3
+    assert features(X).feature_map.n_terms == 2
+    assert features(X).feature_map.fourier.n_components == 60
+    monkeypatch.setattr(label_private, "_MOST_LINEAR", 199)
+    assert features(X).feature_map.n_components == 199
+
+
+def test_a_signal_is_found_among_columns_of_other_units():
+    """Without standardised columns the one of large unit hides the others: .50."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((3000, 4)) * [1, 1, 1, 1000]
+    y = (X[:, 0] + 0.5 * rng.standard_normal(3000) > 0).astype(int)
+    model = LabelPrivateClassifier(n_fourier=100, classes=[0, 1]).fit(X[:2000], y[:2000])
+    assert model.score(X[2000:], y[2000:]) > 0.8
 
 
 def test_losses_of_a_search_are_within_the_sensitivity_and_attain_it():

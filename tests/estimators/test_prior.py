@@ -24,6 +24,7 @@ from dp_halfspace.engine.plan import LinearPrior
 from dp_halfspace.estimators import _priors
 from dp_halfspace.exceptions import PrivacyWarning
 from dp_halfspace.inspection.card import outlook_for
+from dp_halfspace.preprocessing import PublicScaler
 from dp_halfspace.privacy.exponential import TalliedChoice
 from dp_halfspace.selection.small_tables import classes_of, plan_small_table
 from dp_halfspace.selection.small_trees import plan_small_tree
@@ -223,7 +224,9 @@ def test_a_prior_fills_missing_entries_with_its_own_public_centre():
 @pytest.mark.parametrize("params", [{"with_mean": False}, {"with_std": False}])
 def test_a_scaler_before_a_prior_is_read_as_it_scales(params):
     X, y = table(300)
-    model = make_pipeline(StandardScaler(**params), LinearSVC(random_state=0)).fit(X / SCALES, y)
+    ranges = PublicScaler([(-100, 300)] * X.shape[1])
+    steps = StandardScaler(**params), ranges, LinearSVC(random_state=0)
+    model = make_pipeline(*steps).fit(X / SCALES, y)
     read = _priors.read_prior(model, classifier()._validate(X, y, None))
     scores = (X / SCALES) @ read.coefficients[0] + read.intercepts[0]
     np.testing.assert_allclose(scores, model.decision_function(X / SCALES), rtol=1e-6, atol=1e-6)
@@ -258,13 +261,15 @@ def test_a_prior_is_read_from_models_and_numbers():
     np.testing.assert_array_equal(_priors.read_prior(raw, numbers).coefficients, raw.coef_)
     # Labels in another order: the sign, or the rows, follow.
     raw.classes_ = raw.classes_[::-1]
-    np.testing.assert_array_equal(_priors.read_prior(raw, numbers).coefficients, -raw.coef_)
+    read = _priors.read_prior(raw, numbers)
+    np.testing.assert_array_equal(read.coefficients, -raw.coef_)
+    np.testing.assert_array_equal(read.intercepts, -raw.intercept_)
     three = good(3)[-1]
     three.classes_ = np.array([2, 0, 1])
     numbers = classifier(n_classes=3)._validate(*table(300, 3), None)
-    np.testing.assert_array_equal(
-        _priors.read_prior(three, numbers).coefficients, three.coef_[[1, 2, 0]]
-    )
+    read = _priors.read_prior(three, numbers)
+    np.testing.assert_array_equal(read.coefficients, three.coef_[[1, 2, 0]])
+    np.testing.assert_array_equal(read.intercepts, three.intercept_[[1, 2, 0]])
 
 
 @pytest.mark.parametrize(

@@ -353,6 +353,15 @@ def test_a_card_refuses_what_contradicts_the_record(scored):
         model_card(of_others, scores=[accuracy])
 
 
+def test_a_card_counts_persons_and_escapes_the_record():
+    labels, people = np.where(Y, "<b>", "c"), np.arange(2000) // 2
+    model = AdaptiveMarginClassifier(classes=["<b>", "c"]).fit(X, labels, groups=people)
+    card = model_card(model)
+    assert "for 1000 persons: expect about" in card
+    assert "Number of persons" in card
+    assert "<b>" not in card
+
+
 def test_what_is_left_names_the_mechanism(scored):
     ledger, model, *_ = scored
     for given in (ledger, ledger.handle):

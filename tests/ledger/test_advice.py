@@ -267,6 +267,20 @@ def test_what_remains_for_a_function_and_for_nothing():
         ledger.remaining_for(make_pipeline(AdaptiveMarginClassifier()), *rows(60))
 
 
+def test_what_remains_counts_the_charges_of_other_handles(tmp_path):
+    ledger = PrivacyLedger(tmp_path / "l.db", epsilon=1.0, delta=0.0)
+    PrivacyLedger(tmp_path / "l.db").charge(pure(0.25))
+    assert ledger.remaining_for(pure) == 0.75
+
+
+def test_what_remains_for_a_fit_to_people():
+    X, y = rows(60)
+    model = AdaptiveMarginClassifier(classes=[0, 1], delta=1e-6)
+    ledger = PrivacyLedger(epsilon=2.0, delta=1e-5, adjacency="replace-one-person")
+    assert ledger.remaining_for(model, X, y) == 0.0
+    assert ledger.remaining_for(model, X, y, groups=range(60)) > 1.0
+
+
 def test_a_release_of_no_known_plan_is_refused_without_a_number():
     ledger = PrivacyLedger(epsilon=1.0, delta=0.0)
     with pytest.raises(BudgetError, match=r"With it, epsilon 1\.5 of 1 at delta 0 would be spent$"):

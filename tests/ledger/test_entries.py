@@ -56,7 +56,7 @@ def test_a_handle_states_its_purpose(ledger):
     assert texts == [(None, None), (None, "triage"), *2 * [("Model", "triage")], ("Model", None)]
     # One account: what a handle reads, all have read.
     assert study._reading is ledger._reading
-    for wrong in ("", 3):
+    for wrong in ("", " ", 3):
         with pytest.raises(ValueError, match="purpose must be a text"):
             ledger.annotated(purpose=wrong)
 

@@ -55,9 +55,14 @@ def test_entries_are_composed_by_their_profiles(make):
         ledger.charge(of_mu(0.5 * mu * (1 - 1e-9)))
     assert ledger.spent() == pytest.approx(1.0, rel=1e-6)
     assert ledger.spent(1e-9) == pytest.approx(gdp_epsilon(mu, 1e-9), rel=1e-6)
+    assert ledger.spent(0.0) == math.inf
+    for ask in (ledger.spent, ledger.remaining):
+        with pytest.raises(ValueError, match="delta"):
+            ask(1.0)
     with pytest.raises(BudgetError, match="exceeds the remaining budget"):
         ledger.charge(of_mu(0.01 * mu))
     assert [type(entry) for entry in ledger.entries()] == 4 * [LedgerEntry]
+    assert ledger.entries()[0].time.endswith("+00:00")
     assert ledger.remaining() < 1e-3
 
 
@@ -273,6 +278,7 @@ def test_reopening_needs_no_cap_and_keeps_the_stored_one(path):
     assert {name: getattr(again, name) for name in terms} == terms
     assert PrivacyLedger(path, epsilon=0.5, delta=1e-7).spent() == again.spent() > 0.29
     before = path.read_bytes()
+    assert PrivacyLedger(epsilon=1.0, delta=0.0, dataset=path).dataset == str(path)
     for name, value in {"epsilon": 0.6, "delta": 1e-6, "dataset": "x", "adaptive": False}.items():
         with pytest.raises(ValueError, match=f"other terms: {name}"):
             PrivacyLedger(path, **{name: value})
@@ -289,7 +295,8 @@ def foreign_files(path):
     yield "head only", good[:100]
     yield "truncated", good[: len(good) // 2]
     yield "zeroed pages", good[:4096] + bytes(len(good) - 4096)
-    yield "other version", good[:60] + b"\0\0\0\7" + good[64:]
+    for version in (b"\1", b"\7"):
+        yield "other version", good[:60] + b"\0\0\0" + version + good[64:]
     path.unlink()
     execute(path, "CREATE TABLE account (terms TEXT)")
     yield "other application", path.read_bytes()

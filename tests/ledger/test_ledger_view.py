@@ -7,7 +7,7 @@ import pytest
 from dp_halfspace import PrivacyLedger
 from dp_halfspace.exceptions import BudgetError
 from dp_halfspace.ledger import open_ledger
-from dp_halfspace.privacy.record import rounded_text
+from dp_halfspace.privacy.record import NEIGHBOURS, rounded_text
 from tests.privacy.oracles import gaussian, pure
 
 
@@ -40,6 +40,8 @@ def test_a_ledger_says_whether_it_is_new_and_what_it_holds(ledger):
     assert float(lines[-2].split()[-1]) == ledger.remaining(0.0)
     for cap in ({"delta": 0.0}, {"delta": 1e-6, "adaptive": True}):
         assert "earlier results" not in PrivacyLedger(epsilon=1.0, **cap).summary()
+    of_people = PrivacyLedger(epsilon=1.0, delta=0.0, adjacency="replace-one-person")
+    assert NEIGHBOURS[of_people.adjacency] in of_people.summary()
 
 
 @pytest.mark.parametrize("is_file", [False, True])

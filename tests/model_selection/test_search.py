@@ -37,6 +37,7 @@ from dp_halfspace.privacy.random_stopping import (
 )
 from dp_halfspace.privacy.randomness import SeededBytes
 from tests.conftest import separated
+from tests.privacy.oracles import pure
 from tests.releases import record_releases
 from tests.support import Book, checks
 
@@ -123,6 +124,11 @@ def test_every_run_has_the_budget_that_was_accounted_for(estimator, selection, d
             event = privacy.random_stopping_event(plan.distribution, mu * (1 - 1e-6))
             assert privacy.delta([event], 2.0) <= at
     assert plan.choice.sensitivity >= score_sensitivity(400) > 1.0
+
+
+def test_a_run_that_would_spend_more_than_it_is_given_ends_the_search():
+    with pytest.raises(RuntimeError, match="more than it was given"):
+        planned(5 * [lambda epsilon: pure(2.0 * epsilon)], "random_stopping", 0.0)
 
 
 def test_account_test_sees_scores_that_are_not_charged(monkeypatch):
