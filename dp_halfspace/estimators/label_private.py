@@ -228,8 +228,9 @@ class _LabelFit(WrappedPlan):
         weights = np.array(self.facts.class_weights)
         released = self.plan.run(door.map(lambda data: data.class_indices), self.rows, weights)
         alpha, intercepts = self.plan.public["alpha"], log_odds_shift(weights)
-        if self.frees_constant:
-            intercepts = intercepts + shift_without_ridge(self.rows, released, alpha)
+        if self.frees_constant and isinstance(self.plan, LabelStatistic):
+            how = self.rows, released, self.plan.ridge, self.plan.mechanism
+            intercepts = intercepts + shift_without_ridge(*how)
         return Fitted(
             np.ascontiguousarray(released),
             intercepts,
@@ -433,7 +434,7 @@ class LabelPrivateClassifier(PrivateLinearClassifier):
             seed=seed,
             margin=self._net_margin(facts.n_classes),
         )
-        frees_constant = self.fit_intercept and self.alpha == "auto" and not is_net
+        frees_constant = self.fit_intercept and self.alpha == "auto"
         return _LabelFit(facts, plan, self.mechanism, features, rows, frees_constant)
 
     def _n_columns(self, data: TrainingData | None) -> None:

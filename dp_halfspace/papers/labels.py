@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,7 +20,7 @@ from scipy.optimize import minimize
 from scipy.special import logsumexp, softmax
 
 from dp_halfspace._memory import AT_ONCE, NUMBER_BYTES, rows_of_block
-from dp_halfspace._rounding import FAR_UP, UP
+from dp_halfspace._rounding import FAR_UP, TINY, UP
 from dp_halfspace.optim.certificate import RELATIVE
 from dp_halfspace.optim.losses import LOGISTIC
 from dp_halfspace.optim.objectives import MarginObjective, SoftmaxObjective
@@ -34,6 +34,8 @@ from dp_halfspace.privacy.mechanisms import GaussianNoise, L2LaplaceNoise, NoNoi
 from dp_halfspace.privacy.noise import RandomizedResponse
 from dp_halfspace.rows.blocks import FloatArray
 from dp_halfspace.rows.rows import Rows
+
+Noise: TypeAlias = GaussianNoise | L2LaplaceNoise | NoNoise | RandomizedResponse
 
 # Chosen on satimage and ijcnn1, see docs/evidence/label_private.md: prior variance of a coefficient
 # of a normalised row where noise rules.
@@ -105,18 +107,36 @@ def statistic_minimiser(rows: Rows, statistic: FloatArray, ridge: float) -> Floa
     return found.reshape(statistic.shape)
 
 
-def shift_without_ridge(rows: Rows, released: FloatArray, ridge: float) -> FloatArray:
+def noise_variance(mechanism: Noise, size: int, squares: float) -> float:
+    """Return the variance of one of `size` entries of the sum.
+
+    The `squares` are the sum of those of its column: responses have noise of their own.
+    """
+    if isinstance(mechanism, RandomizedResponse):
+        return mechanism.variance * squares
+    return noise_deviation(mechanism, size) ** 2
+
+
+def shift_without_ridge(
+    rows: Rows, released: FloatArray, ridge: float, mechanism: Noise
+) -> FloatArray:
     """Return the shifts of all scores that the ridge took with the coefficients of the constant.
 
     The minimiser satisfies ``sum c_i (p_i - y_i) + ridge w = 0`` for the last column c, its
     coefficients w and the labels y of the noisy sum. The shifts are those of scores whose
-    probabilities have ``sum c_i p_i = sum c_i y_i``, with at least the share of one record for each
-    class. So this is post-processing; the shape is that of `log_odds_shift`.
+    probabilities have ``sum c_i p_i = sum c_i y_i``, as far as noise does not explain that these
+    sums differ, with at least the share of one record for each class. So this is post-processing;
+    the shape is that of `log_odds_shift`.
     """
     unit = np.zeros((rows.shape[1], 1))
     unit[-1] = 1.0
     constants, scores = rows.scores(unit)[:, 0], rows.scores(released.T)
     taken = ridge * released[:, -1]
+    variance = noise_variance(mechanism, released.size, float(constants @ constants))
+    # As James and Stein shrink, but by twice the squares of the noise: otherwise chance would often
+    # favour some of many classes.
+    by_noise = 2.0 * len(taken) * variance / max(float(taken @ taken), TINY)
+    taken *= max(1.0 - by_noise, 0.0)
     if len(released) == 1:
         scores, taken = np.column_stack([np.zeros(len(scores)), scores]), np.append(-taken, taken)
     total = float(constants.sum())
@@ -193,7 +213,7 @@ class LabelStatistic:
     """
 
     n_classes: int
-    mechanism: GaussianNoise | L2LaplaceNoise | NoNoise | RandomizedResponse
+    mechanism: Noise
     sensitivity: float | None
     ridge: float
 
@@ -296,7 +316,7 @@ def plan_labels(
             sensitivity=sensitivity,
         )
         return LabelSearch(n_classes, search, sensitivity, seed, margin)
-    mechanism: GaussianNoise | L2LaplaceNoise | NoNoise | RandomizedResponse
+    mechanism: Noise
     if kind == "randomized_response" and math.isfinite(epsilon):
         spent = epsilon
         if delta > 0:
@@ -304,12 +324,12 @@ def plan_labels(
             ends = {"lower": epsilon, "upper": epsilon + 2.0}
             spent = calibrate(lambda pure: (Pure(pure),), epsilon, delta, **ends)
         mechanism = RandomizedResponse(n_classes, spent)
-        bound, variance = None, mechanism.variance * n_samples / n_columns
+        bound = None
     else:
         bound = statistic_sensitivity(n_samples, n_classes, rows.block_rows)
         mechanism = budget.noise(bound)
-        size = n_columns * (n_classes if n_classes > 2 else 1)
-        variance = noise_deviation(mechanism, size) ** 2
     if ridge is None:
+        size = n_columns * (n_classes if n_classes > 2 else 1)
+        variance = noise_variance(mechanism, size, n_samples / n_columns)
         ridge = statistic_ridge(n_samples, n_columns, n_classes, variance)
     return LabelStatistic(n_classes, mechanism, bound, ridge)

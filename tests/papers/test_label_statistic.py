@@ -1,5 +1,7 @@
 """The label statistic: its sensitivity by brute force, and the model that it stands for."""
 
+import math
+
 import numpy as np
 import pytest
 from scipy.optimize import minimize
@@ -8,6 +10,7 @@ from scipy.special import logsumexp, softmax
 from dp_halfspace.papers.labels import (
     LabelStatistic,
     label_statistic,
+    noise_variance,
     plan_labels,
     shift_without_ridge,
     statistic_minimiser,
@@ -15,6 +18,7 @@ from dp_halfspace.papers.labels import (
     statistic_sensitivity,
 )
 from dp_halfspace.privacy.budget import Budget
+from dp_halfspace.privacy.mechanisms import GaussianNoise, NoNoise
 from dp_halfspace.privacy.noise import RandomizedResponse
 from dp_halfspace.rows.rows import Rows
 from tests.permits import door_of
@@ -55,10 +59,21 @@ def test_shifted_scores_have_the_shares_of_the_labels(n_classes):
 
     wanted = [constants[codes == k].sum() / constants.sum() for k in range(n_classes)]
     assert np.abs(shares(0.0) - wanted).max() > 0.05
-    shift = shift_without_ridge(rows, found, ridge)
+    shift = shift_without_ridge(rows, found, ridge, NoNoise())
     np.testing.assert_allclose(shares(shift), wanted, atol=1e-6)
+    # Twice the squares of the noise are half of those that the ridge took, or more than all.
+    deviation = np.linalg.norm(ridge * found[:, -1]) / math.sqrt(len(found))
+    half, more = (
+        shift_without_ridge(rows, found, ridge, GaussianNoise(deviation, mu)) for mu in (2.0, 1.3)
+    )
+    np.testing.assert_allclose(shares(half), 0.5 * (shares(0.0) + wanted), atol=1e-4)
+    np.testing.assert_allclose(more, 0.0, atol=1e-6)
+    # Each response has noise on its own: their variances add up.
+    response = RandomizedResponse(n_classes, 1.0)
+    expected = response.variance * float(constants @ constants)
+    assert noise_variance(response, 9, float(constants @ constants)) == expected
     # A noisy sum may ask for more than all records.
-    impossible = shift_without_ridge(rows, found * 50.0, ridge)
+    impossible = shift_without_ridge(rows, found * 50.0, ridge, NoNoise())
     assert np.isfinite(impossible).all()
     assert impossible.shape == (1 if n_classes == 2 else n_classes,)
 
