@@ -128,9 +128,6 @@ REFUSED: dict[str, Callable[[Book], Any]] = {
     "random features of 10^6 columns": lambda book: fitted(
         dp.PrivateKernelClassifier, book, wide(), kernel="rbf"
     ),
-    "random features of 10^6 columns, private labels": lambda book: dp.LabelPrivateClassifier(
-        classes=[0, 1], ledger=book
-    ).fit(wide(), Y[:1000]),
     "scales of 10^5 columns": lambda book: PrivateScaler(ledger=book).fit(np.zeros((20, 10**5))),
     "a projection of 10^6 columns": lambda book: fitted(
         dp.AdaptiveMarginClassifier, book, wide(), margin=0.1, projection="rademacher"
@@ -223,7 +220,7 @@ SLOW: dict[str, Callable[[Book], Any]] = {
         classes=range(MANY), ledger=book
     ).fit(X, OF_MANY),
     "private labels of 10^6 columns": lambda book: dp.LabelPrivateClassifier(
-        classes=[0, 1], kernel="linear", ledger=book
+        classes=[0, 1], ledger=book
     ).fit(wide(), Y[:1000]),
     "10^6 columns": lambda book: model_card(fitted(dp.AdaptiveMarginClassifier, book, wide())),
     "chunks of 10 lists of 4000 categories": lambda book: dp.PrivateTableClassifier(

@@ -62,9 +62,9 @@ def test_the_noise_of_a_moment_is_for_the_blocks_that_are_summed(monkeypatch):
     monkeypatch.setattr(blocks, "_SUMMED_ENTRIES", 60)
     honest, seen = _centred.moment_noise, set()
 
-    def watched(n_samples, n_columns, block_rows, *budget, **how):
+    def watched(n_samples, block_rows, *budget, **how):
         seen.add(block_rows)
-        return honest(n_samples, n_columns, block_rows, *budget, **how)
+        return honest(n_samples, block_rows, *budget, **how)
 
     monkeypatch.setattr(_centred, "moment_noise", watched)
     X, y = separated(300, 3, seed=0)
