@@ -7,13 +7,12 @@ from __future__ import annotations
 
 import numpy as np
 
+from dp_halfspace.engine.moment import WIDEST
 from dp_halfspace.papers.training import PROJECTED
 from dp_halfspace.privacy.budget import Budget
 from dp_halfspace.projection.features import FeatureMap, ProjectedFeatures
 from dp_halfspace.projection.linear import draw_projection, jl_dimension
 
-# Most features of a kernel.
-_MOST = 600
 # Automatic length scale of the Gaussian kernel, relative to the public scale of a row.
 LENGTH_SCALE = 0.3
 # Pure DP, whose noise grows with the dimension: most features, and n epsilon for each feature.
@@ -40,13 +39,14 @@ def relative_scale(length_scale: float | str, data_norm: float) -> float | None:
 def choose_n_features(n_samples: int, budget: Budget) -> int:
     """Return the automatic number of features, an even function of public numbers.
 
-    The noise leaves room for ``n_samples mu``, at most 600. With pure DP it grows with their
-    number, so there are fewer.
+    The noise leaves room for ``n_samples mu``, and more features than a second moment takes would
+    be neither centred nor whitened. With pure DP the noise grows with their number, so there are
+    fewer.
     """
     if budget.is_pure:
         wanted = min(n_samples * budget.epsilon / _PURE_RECORDS, PURE_MOST)
     else:
-        wanted = min(n_samples * budget.mu, _MOST)
+        wanted = min(n_samples * budget.mu, WIDEST)
     return 2 * max(round(wanted / 2.0), 1)
 
 

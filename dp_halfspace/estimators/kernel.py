@@ -98,8 +98,8 @@ class PrivateKernelClassifier(DefaultStepsClassifier):
         columns; ``"auto"`` is 512, of which each column has three at most. With a number and
         ``"additive"`` each column gets as many cosines as fit. For random features alone the number
         of features; an odd number is raised to the next even one, since Fourier features come in
-        pairs, and ``"auto"`` is about the number of records times mu, at most 600. More than
-        512 features are neither centred nor whitened.
+        pairs, and ``"auto"`` is about the number of records times mu, at most 512, because more
+        features are neither centred nor whitened.
     degree : int, default=3
         Degree of the ``"polynomial"`` kernel.
     coef0 : float, default=1.0
