@@ -99,11 +99,11 @@ class OutputPerturbationClassifier(PrivateLinearClassifier):
     preconditioner : bool or "auto", default="auto"
         Whether to release the second moment of the rows first, with which they are centred,
         whitened and clipped. False is the published method, on clipped rows. ``"auto"`` is True
-        for ``delta > 0``, ``loss="logistic"``, ``alpha="auto"``, no tilt, no adversary, at most 512
-        columns and rows that are not in chunks, unless noise would dominate the moment; a number
-        for `alpha`, or an adversary, refers to the units of the columns and therefore excludes it.
-        True requires a preconditioner, for every loss and `alpha`, but not with a tilt, an
-        adversary, ``delta=0`` or rows in chunks.
+        for ``delta > 0``, ``alpha="auto"``, no tilt, no adversary, at most 512 columns and rows
+        that are not in chunks, unless noise would dominate the moment; a number for `alpha`, or an
+        adversary, refers to the units of the columns and therefore excludes it. True requires a
+        preconditioner, for every `alpha`, but not with a tilt, an adversary, ``delta=0`` or rows in
+        chunks.
     optimizer : str or callable, default="auto"
         ``"auto"``, ``"accelerated_gradient"``, without a tilt ``"sgd"`` or ``"katyusha"``, or a
         callable ``(F, start) -> w``, with `F` a
@@ -268,8 +268,8 @@ class OutputPerturbationClassifier(PrivateLinearClassifier):
             )
         if isinstance(self.preconditioner, str):
             # A number for alpha and an adversary are in the units of the columns.
-            is_default = self.loss == "logistic" and isinstance(self.alpha, str)
-            return is_default and budget.delta > 0 and not (is_robust or facts.is_chunked)
+            is_default = isinstance(self.alpha, str) and not (is_robust or facts.is_chunked)
+            return is_default and budget.delta > 0
         if self.preconditioner and (is_robust or budget.delta == 0):
             raise ValueError(
                 "preconditioner=True needs delta > 0, tilt=0 and adversary_radius=0: use "

@@ -14,11 +14,11 @@ from contextlib import suppress
 from functools import lru_cache
 
 import numpy as np
-from scipy.optimize import minimize_scalar
+from scipy.optimize import brentq, minimize_scalar
 
 from dp_halfspace._rounding import UP
 from dp_halfspace.exceptions import CertificateError
-from dp_halfspace.optim.risks import RIDGE_FLOOR, Risk, jacobian_floor, tolerance
+from dp_halfspace.optim.risks import RIDGE_FLOOR, MarginRisk, Risk, jacobian_floor, tolerance
 from dp_halfspace.optim.solvers import Optimizer
 from dp_halfspace.papers.objective import (
     GaussianLinearTerm,
@@ -136,14 +136,23 @@ def mapped_row_ridge(risk: Risk, mu: float) -> float:
 
     With many records it is proportional to ``1 / (n mu)``, so that the noise of one coefficient is
     at most a fifth. With few records for each coefficient it is larger, so that the norm of the
-    noise stays in proportion to that of the minimisers. `mu` is the signal to noise ratio of the
-    release. Evidence: ``docs/defaults.md``.
+    noise stays in proportion to that of the minimisers. So it is in proportion to the slope of a
+    loss, too, which of a quadratic loss is that at the largest norm of its minimisers. `mu` is the
+    signal to noise ratio of the release. Evidence: ``docs/defaults.md``.
     """
     if math.isinf(mu):
         return risk.least_ridge
     strength = float(risk.n_samples * mu)
     few = _FEW_RECORDS * math.sqrt(risk.n_released) / strength**1.5
-    return float(risk.max_weight * min(1.0, max(few, _MANY_RECORDS / strength)))
+    ridge = float(risk.max_weight * min(1.0, max(few, _MANY_RECORDS / strength)))
+    if not isinstance(risk, MarginRisk) or math.isfinite(risk.loss.lipschitz):
+        return ridge
+    loss = risk.loss
+
+    def wanted(candidate: float) -> float:
+        return ridge * loss.slope_bound(risk.row_norm * risk.radius(candidate))
+
+    return float(brentq(lambda candidate: wanted(candidate) - candidate, ridge, wanted(ridge)))
 
 
 def _least_ridge(risk: Risk) -> float:

@@ -62,7 +62,7 @@ def test_weights_of_classes_are_those_that_are_stated():
 def test_rows_beyond_the_stated_norm_are_scored_as_they_were_fitted():
     X, y = np.array([[0.6, 0.8], [-0.6, -0.8]] * 20), [1, 0] * 20
     model = OutputPerturbationClassifier(
-        epsilon=np.inf, data_norm=1.0, classes=[0, 1], loss="hinge"
+        epsilon=np.inf, data_norm=1.0, classes=[0, 1], preconditioner=False
     )
     scores = model.fit(X, y).decision_function(np.array([[0.6, 0.8], [6.0, 8.0], [0.3, 0.4]]))
     assert scores[0] == pytest.approx(scores[1], rel=1e-12)

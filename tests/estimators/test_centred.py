@@ -27,7 +27,7 @@ from dp_halfspace.estimators._centred import (
     recalibrated_minimiser,
     risk_of,
 )
-from dp_halfspace.optim.losses import LOGISTIC, huber_hinge
+from dp_halfspace.optim.losses import LOGISTIC, get_loss, huber_hinge
 from dp_halfspace.papers.objective import GaussianLinearTerm
 from dp_halfspace.papers.output import mapped_row_ridge, plan_output
 from dp_halfspace.privacy.budget import Budget
@@ -353,6 +353,12 @@ def test_ridge_follows_the_noise_and_has_a_ceiling():
     assert mapped_row_ridge(many, 1e-6) == 1.0
     assert mapped_row_ridge(many, np.inf) == many.least_ridge
     assert mapped_row_ridge(heavy, 0.1) == pytest.approx(3e-3)
+    # A quadratic loss has the noise of one with slope one at its own largest slope.
+    quadratic = risk_of(read_of(10**5, 4), get_loss("squared"), is_formed=True)
+    ridge = mapped_row_ridge(quadratic, 0.1)
+    slope = quadratic.loss.slope_bound(quadratic.row_norm * quadratic.radius(ridge))
+    assert slope > 5.0
+    assert quadratic.sensitivity(ridge) == pytest.approx(2.0 / (1e-3 * 10**5), rel=1e-6)
 
 
 @pytest.mark.parametrize(
