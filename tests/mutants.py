@@ -3847,8 +3847,8 @@ MUTANTS = [
         ),
         (
             "OutputPerturbationClassifier._is_centred",
-            "is_default and budget.delta > 0 and",
-            "is_default and",
+            "is_default and budget.delta > 0",
+            "is_default",
             "test_pure_fits_have_no_preconditioner",
         ),
     ),

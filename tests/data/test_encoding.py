@@ -305,6 +305,7 @@ def test_columns_are_found_by_name_else_by_position():
         (pd.Series(np.zeros(3)), r"X.to_frame\(\) .* frame.iloc\[\[k\]\]"),
         ([[1], [1, 2]], "rows differ in length"),
         (np.ma.masked_array(np.eye(2)), "masked array"),
+        (type("Rows", (), {"__module__": "dask.frame", "iloc": None})(), "X is in chunks"),
         (np.array([[1j]]), "Complex data not supported: column '0'"),
     ],
 )
