@@ -131,7 +131,7 @@ def _clip_rows(X: Any, data_norm: float | None) -> Any:
 
 
 def _standard_scales(X: FloatArray) -> ColumnScales:
-    """Return mean and standard deviation of every column; a constant one keeps its unit."""
+    """Return mean and standard deviation of every column, or the size of a constant one."""
     # Squares of relative entries do not overflow.
     peaks = np.abs(X).max(axis=0, initial=0.0)
     peaks[peaks == 0.0] = 1.0
@@ -265,9 +265,9 @@ class LabelPrivateClassifier(PrivateLinearClassifier):
         labels need to see them. ``"net"`` chooses among random linear classifiers by their errors,
         with the exponential mechanism; it has no probabilities.
     kernel : {"auto", "linear"}, default="auto"
-        ``"auto"`` takes standardised columns, two cosines of each of up to 170 columns, and random
-        Fourier features of all columns. ``"linear"`` takes the columns as they are, and so does
-        ``"auto"`` for sparse rows and for more than 1024 columns.
+        ``"auto"`` takes standardised columns, two cosines of each of up to 170 columns (one of up
+        to 256), and random Fourier features of all columns. ``"linear"`` takes the columns as they
+        are, and so does ``"auto"`` for sparse rows and for more than 1024 columns.
     n_fourier : int, default=1500
         Number of random Fourier features; an odd number is raised by one.
     n_components : int, "auto" or None, default="auto"

@@ -693,7 +693,7 @@ def test_days_of_arrow_are_dates():
 
 
 def test_half_floats_of_arrow():
-    """Arrow cannot fill their holes."""
+    """Arrow cannot fill their missing values."""
     column = frame.read_column(pa.chunked_array([pa.array([1.5, None], pa.float16())]))
     np.testing.assert_array_equal(column.numbers(), [1.5, np.nan])
 
