@@ -3759,7 +3759,7 @@ MUTANTS = [
         ),
         (
             "PrivateLinearClassifier._margins",
-            "math.isinf(self.data_norm_)",
+            "math.isinf(self._row_norm)",
             "True",
             "test_rows_beyond_the_stated_norm_are_scored_as_they_were_fitted",
         ),

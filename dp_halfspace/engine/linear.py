@@ -622,7 +622,7 @@ def model_of(plan: LinearFit, known: Known) -> Fitted:
     return Fitted(
         coefficients,
         intercepts,
-        math.inf,
+        shape.unit if known.scales is None else math.inf,
         attributes={
             "coef_std_error_": errors,
             "intercept_std_error_": intercept_errors,

@@ -168,8 +168,9 @@ class CentredFit(FitPlan):
             "margin_": 1.0 / max(float(np.linalg.norm(found)), 1.0),
         }
         wanted = {name: more[name] for name in self.attributes}
-        # Rows beyond a stated norm are scaled down to it, as in the fit.
-        norm = shape.unit if self.read.has_norm else math.inf
+        # Longer rows are scaled down, as in the fit, unless they are divided by their own norms.
+        clips = centring is not None and linear_map is None and not self.read.facts.in_column_scales
+        norm = shape.unit if self.read.has_norm or clips else math.inf
         return Fitted(coefficients, intercepts, norm, attributes=wanted, row_clip=row_clip)
 
     def _minimised_rows(self, known: Known, data: TrainingData) -> WeighedRows:

@@ -94,11 +94,10 @@ class AdaptiveMarginClassifier(DefaultStepsClassifier):
     delta : float or "auto", default="auto"
         ``"auto"`` is ``min(1/n^2, 1/4)``; 0 requests pure DP.
     data_norm : float or None, default=None
-        PUBLIC bound on the Euclidean norm of a row. Longer rows are scaled down to it during the
-        fit, but not at prediction after the default steps or a selection for a small table. With
-        None the columns keep their
-        original units and may have missing values (NaN): a part of the budget then estimates a
-        centre and a scale for each column (see `scaler_`). Where estimated scales do not help
+        PUBLIC bound on the Euclidean norm of a row. Longer rows are scaled down to it, in the fit
+        and at prediction, but not by a selection for a small table. With None the columns keep
+        their original units and may have missing values (NaN): a part of the budget then estimates
+        a centre and a scale for each column (see `scaler_`). Where estimated scales do not help
         (sparse rows, few records), and with more than 512 columns in the default steps, the bound
         is 1. With dense rows and many records the default steps estimate scales also if a bound is
         given, since this is more accurate.
@@ -149,7 +148,8 @@ class AdaptiveMarginClassifier(DefaultStepsClassifier):
     projection_ : LinearMap or None
         The public projection that was used; None if there was none.
     data_norm_ : float
-        Norm to which rows are scaled down at prediction; infinite for the default steps.
+        Norm to which longer rows are scaled down at prediction; infinite if column scales were
+        estimated, and after a selection for a small table.
     scaler_ : ReleasedScaler, CellScaler or None
         Released column scales, which after the default steps clip columns at 1.5 of them and
         shorten long rows; None if none were estimated. For a model that was selected for a small

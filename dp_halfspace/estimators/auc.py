@@ -97,8 +97,8 @@ class PrivateAUCClassifier(PrivateLinearClassifier):
     intercept_ : ndarray of shape (1,)
         Minus the threshold.
     data_norm_ : float
-        Norm to which rows are scaled down at prediction; infinite after the default steps, and for
-        pure DP in column scales.
+        Norm to which longer rows are scaled down at prediction; infinite if column scales were
+        estimated.
     scaler_ : ReleasedScaler or None
         Released column scales; None if none were estimated.
     fill_value_ : float or None

@@ -580,9 +580,14 @@ class PrivateLinearClassifier(PrivateClassifier):
 
     def _margins(self, X: Any) -> NDArray[np.float64]:
         """Multiply rows by the coefficients, independently of the current parameters."""
-        if math.isinf(self.data_norm_):
+        if math.isinf(self._row_norm):
             return np.asarray(X @ self.coef_.T)
-        return clipped_rows(X, self.data_norm_).scores(self.coef_.T)
+        return clipped_rows(X, self._row_norm).scores(self.coef_.T)
+
+    @property
+    def _row_norm(self) -> float:
+        """Norm to which longer rows are scaled down before they are scored."""
+        return self.data_norm_
 
     def _constant_column(self) -> float | None:
         """Value of the constant column, or None without an intercept."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -28,7 +29,11 @@ from dp_halfspace.estimators._kernel_features import (
     relative_scale,
 )
 from dp_halfspace.estimators._small_tables import plan_small_fit
-from dp_halfspace.estimators._wrapped_plans import plan_balanced, plan_rows
+from dp_halfspace.estimators._wrapped_plans import (
+    plan_balanced,
+    plan_rows,
+    warn_of_unscaled_columns,
+)
 from dp_halfspace.estimators.base import DefaultStepsClassifier, has_defaults
 from dp_halfspace.papers import KNOWN_MARGIN, SOLVERS
 from dp_halfspace.papers.kernel import KernelTraining
@@ -178,8 +183,8 @@ class PrivateKernelClassifier(DefaultStepsClassifier):
         Known or selected margin; otherwise the margin of normalised rows below which the loss of a
         record has a large slope, a function of the released coefficients.
     data_norm_ : float
-        Number by which rows are divided before `feature_map_`. With random features alone it is the
-        norm to which longer rows are scaled down at prediction.
+        Number by which rows are divided before `feature_map_`. With random features alone, and for
+        a sparse matrix, it is the norm to which longer rows are scaled down at prediction.
     scaler_ : ReleasedScaler or None
         Released column scales; None if none were estimated.
     fill_value_ : float or None
@@ -278,6 +283,8 @@ class PrivateKernelClassifier(DefaultStepsClassifier):
         """Plan the default steps on features; a sparse matrix is its own features."""
         constant = self._constant_column() or 0.0
         if self.kernel in ADDITIVE and facts.is_sparse:
+            if not facts.is_scale_stated:
+                warn_of_unscaled_columns(facts, budget)
             return plan_linear(facts, budget, constant=constant)
         # Cosines need a scale of every column, which a norm of rows does not state.
         needs_scales = self.kernel in ADDITIVE or not facts.is_scale_stated
@@ -322,10 +329,13 @@ class PrivateKernelClassifier(DefaultStepsClassifier):
 
     def _set_fitted(self, fitted: Fitted, data: TrainingData, record: PrivacyRecord) -> None:
         super()._set_fitted(fitted, data, record)
+        self._longest = 1.0
         if "feature_map_" not in fitted.attributes:
             # The columns themselves, of a sparse matrix.
-            self.feature_map_ = AdditiveMap(self.n_features_in_, 1, clip=np.inf)
-            self.n_components_, self.data_norm_ = self.n_features_in_, 1.0
+            self.feature_map_ = AdditiveMap(self.n_features_in_, 1, clip=math.inf)
+            self.n_components_, self.coef_ = self.n_features_in_, self.coef_ * self.data_norm_
+        elif isinstance(self.feature_map_, AdditiveMap):
+            self._longest = math.inf
 
     def _bytes_to_score_a_row(self) -> int:
         return _feature_bytes(self.n_components_)
@@ -334,7 +344,8 @@ class PrivateKernelClassifier(DefaultStepsClassifier):
         """Multiply features of rows by the released coefficients."""
         row_clip = getattr(self, "row_clip_", None)
         if sparse.issparse(X) and getattr(self.feature_map_, "is_linear", False):
-            return np.asarray(X @ (self.coef_.T / self.data_norm_))
+            # The features are the entries of rows, which are not written out.
+            return super()._margins(X) / self.data_norm_
         rows = self._features(X)
         if row_clip is not None:
             row_clip.shorten(rows)
@@ -342,10 +353,13 @@ class PrivateKernelClassifier(DefaultStepsClassifier):
 
     def _features(self, X: Any) -> NDArray[np.float64]:
         """Return the features of rows in column scales."""
-        longest = np.inf if isinstance(self.feature_map_, AdditiveMap) else 1.0
         none, unit = np.arange(0), self.data_norm_
-        features = Features(self.feature_map_, unit, None, none, none, longest, 0)
+        features = Features(self.feature_map_, unit, None, none, none, self._longest, 0)
         return features.write(X).astype(np.float64)
+
+    @property
+    def _row_norm(self) -> float:
+        return self._longest * self.data_norm_
 
     @property
     def _is_binary(self) -> bool:

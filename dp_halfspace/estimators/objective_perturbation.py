@@ -121,8 +121,8 @@ class ObjectivePerturbationClassifier(PrivateLinearClassifier):
     alpha_ : float
         The regulariser that was used, a function of public numbers.
     data_norm_ : float
-        Norm to which rows are scaled down at prediction; infinite unless ``rows="clipped"`` or
-        `data_norm` is stated and no scales were estimated.
+        Norm to which longer rows are scaled down at prediction; infinite if column scales were
+        estimated, and for rows that are projected or, without `data_norm`, divided by their norms.
     preconditioner_ : ndarray of shape (n_columns, n_columns + 1) or None
         Released matrix that maps rows (on the scales of `scaler_`, followed by a one if there is an
         intercept) to centred and whitened rows, before they are clipped; None without it.

@@ -151,8 +151,8 @@ class OutputPerturbationClassifier(PrivateLinearClassifier):
     alpha_ : float
         The regulariser that was used, a function of public numbers.
     data_norm_ : float
-        Norm to which rows are scaled down at prediction; with a preconditioner infinite unless
-        `data_norm` is stated and no scales were estimated.
+        Norm to which longer rows are scaled down at prediction; with a preconditioner infinite if
+        column scales were estimated.
     preconditioner_ : ndarray of shape (n_features, n_features + 1) or None
         Released matrix that maps rows (on the scales of `scaler_`, followed by a one if there is an
         intercept) to centred and whitened rows, before they are clipped; None without it.

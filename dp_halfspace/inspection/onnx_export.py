@@ -58,8 +58,8 @@ def to_onnx(model: Any) -> Any:
     if not parts.scalers and parts.model.fill_value_ is not None:
         given = graph.apply("Where", graph.apply("IsNaN", given), parts.model.fill_value_, given)
     norm, feature_map = float(parts.model.data_norm_), getattr(parts.model, "feature_map_", None)
-    if feature_map is None and math.isfinite(norm):
-        given = graph.clipped(given, norm)
+    if math.isfinite(parts.model._row_norm):
+        given = graph.clipped(given, parts.model._row_norm)
     # The features of columns alone are the columns, clipped and divided by a norm.
     if feature_map is not None and math.isfinite(feature_map.clip):
         given = graph.apply("Clip", given, -feature_map.clip, feature_map.clip)

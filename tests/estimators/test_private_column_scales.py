@@ -20,6 +20,7 @@ from dp_halfspace import (
     PureHalfspaceClassifier,
     PureNetworkClassifier,
 )
+from dp_halfspace.inspection import natural_coefficients
 from dp_halfspace.preprocessing.scalers import ReleasedScaler
 from dp_halfspace.privacy import accounting
 from dp_halfspace.privacy.events import Exponential, Pure, single_runs
@@ -227,5 +228,24 @@ def test_sparse_rows_of_a_stated_norm_keep_their_scales():
     model = fitted(PrivateKernelClassifier, X, y, epsilon=3.0, data_norm=2.0)
     assert model.scaler_ is None
     assert dict(model.privacy_.public)["private_column_scales"] is False
-    scores = X @ model.coef_[0] + model.intercept_
-    np.testing.assert_allclose(model.decision_function(X), scores)
+
+
+@pytest.mark.filterwarnings("ignore:X is sparse")
+@pytest.mark.parametrize("data_norm", [None, 2.0])
+@pytest.mark.parametrize("kind", GAUSSIAN)
+def test_long_sparse_rows_are_scored_as_they_are_fitted(kind, data_norm):
+    """Scaled down to the stated norm, or to one: otherwise the intercept would not count."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(6000, 4)) + 30.0
+    y = (X[:, 0] > X[:, 1]).astype(int)
+    model = fitted(kind, sparse.csr_array(X), y, epsilon=9.0, data_norm=data_norm)
+    norm = data_norm or 1.0
+    assert (model.data_norm_, model.scaler_) == (norm, None)
+    scores = model.decision_function(sparse.csr_array(X))
+    lengths = np.linalg.norm(X, axis=1, keepdims=True)
+    # The kernel has features of float32 of dense rows.
+    for rows, digits in ((sparse.csr_array(X * (norm / lengths)), 1e-9), (X, 1e-4)):
+        np.testing.assert_allclose(model.decision_function(rows), scores, rtol=digits, atol=digits)
+    short = X / lengths * (0.9 * norm)
+    linear = short @ natural_coefficients(model).coefficients[0] + model.intercept_
+    np.testing.assert_allclose(model.decision_function(short), linear, rtol=1e-4, atol=1e-4)
