@@ -26,9 +26,8 @@ from dp_halfspace.data.validation import TrainingData
 from dp_halfspace.engine.moment import WIDEST
 from dp_halfspace.engine.plan import Fitted, PublicFacts, WrappedPlan
 from dp_halfspace.engine.scales import ColumnScales, in_column_scales
-from dp_halfspace.estimators._kernel_features import n_terms
 from dp_halfspace.estimators.base import PrivateClassifier, PrivateLinearClassifier
-from dp_halfspace.estimators.kernel import COLUMN_TERMS
+from dp_halfspace.estimators.kernel import COLUMN_TERMS, n_terms
 from dp_halfspace.papers import KNOWN_MARGIN
 from dp_halfspace.papers.labels import (
     LabelSearch,

@@ -30,7 +30,6 @@ from dp_halfspace.engine.plan import FitPlan, Fitted, PublicFacts
 from dp_halfspace.engine.probabilities import log_odds_of, log_probabilities_of, surety
 from dp_halfspace.engine.scales import CLIP, SCALES, affordable_scales
 from dp_halfspace.estimators._choose import plan_kernel_training
-from dp_halfspace.estimators._kernel_features import PURE_MOST, n_terms
 from dp_halfspace.estimators._rare_tables import (
     COUNT_SHARE,
     ColumnRankingFit,
@@ -50,7 +49,12 @@ from dp_halfspace.estimators._table_plans import (
 from dp_halfspace.estimators._wrapped_plans import Planner, plan_balanced
 from dp_halfspace.estimators.adaptive_margin import AdaptiveMarginClassifier
 from dp_halfspace.estimators.base import PrivateClassifier
-from dp_halfspace.estimators.kernel import COLUMN_TERMS, PrivateKernelClassifier
+from dp_halfspace.estimators.kernel import (
+    COLUMN_TERMS,
+    PURE_MOST,
+    PrivateKernelClassifier,
+    n_terms,
+)
 from dp_halfspace.exceptions import warn_caller
 from dp_halfspace.papers.kernel import KernelTraining
 from dp_halfspace.papers.training import Problem
