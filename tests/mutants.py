@@ -960,8 +960,8 @@ MUTANTS = [
         "tests/estimators/test_centred.py",
         (
             "CentredFit._minimised_rows",
-            "normalised_rows(data.X, norm, constant or None, clips=read.has_norm)",
-            "clipped_rows(data.X, norm, constant or None)",
+            "normalised_rows(data.X, facts.data_norm, constant, clips=self.has_norm)",
+            "clipped_rows(data.X, facts.data_norm, constant)",
             "test_without_a_moment_rows_have_norm_one",
         ),
         (
@@ -984,8 +984,8 @@ MUTANTS = [
         ),
         (
             "risk_of",
-            "formed if is_formed else read.shape.block_rows",
-            "read.shape.block_rows",
+            "formed if is_formed else shape.block_rows",
+            "shape.block_rows",
             "test_plan_counts_the_rows_that_are_summed_at_a_time",
         ),
         (
@@ -3258,14 +3258,14 @@ MUTANTS = [
         ),
         (
             "step_release",
-            "shape.n_classes, shape.block_rows",
-            "shape.n_classes, 1",
+            "shape.facts.n_classes, shape.block_rows",
+            "shape.facts.n_classes, 1",
             "test_roundings_are_those_of_the_blocks_in_which_rows_are_summed",
         ),
         (
             "moment_release",
-            "shape.n_samples, shape.block_rows",
-            "shape.n_samples, 1",
+            "shape.facts.n_privacy_units, shape.block_rows",
+            "shape.facts.n_privacy_units, 1",
             "test_roundings_are_those_of_the_blocks_in_which_rows_are_summed",
         ),
     ),
@@ -3273,7 +3273,7 @@ MUTANTS = [
         "engine/release.py",
         "tests/engine/test_linear.py",
         (
-            "events_of",
+            "described",
             "Repeated(event, count)",
             "event",
             "test_equal_neighbouring_events_become_one",
@@ -3863,7 +3863,7 @@ MUTANTS = [
         ),
         (
             "risk_of",
-            "formed if is_formed else read.shape.block_rows",
+            "formed if is_formed else shape.block_rows",
             "1",
             "test_allowances_are_for_the_blocks_that_are_summed",
         ),
@@ -7676,14 +7676,14 @@ MUTANTS = [
         "tests/estimators/test_sample_weight.py",
         (
             "moment_release",
-            "if shape.has_weights and shape.constant else",
-            "if shape.has_weights else",
+            "if shape.facts.has_weights and shape.constant else",
+            "if shape.facts.has_weights else",
             "test_rows_without_an_intercept_have_weights_too",
         ),
         (
-            "plan_features",
-            "has_weights=facts.has_weights",
-            "has_weights=False",
+            "moment_release",
+            "if shape.facts.has_weights and shape.constant",
+            "if shape.facts.has_weights and not shape.features",
             "test_without_noise_a_record_of_weight_zero_is_absent_from_features",
         ),
     ),

@@ -40,7 +40,7 @@ from dp_halfspace.engine.moment import (
 )
 from dp_halfspace.engine.plan import FitPlan, Fitted, PublicFacts, refuse_projected_rows
 from dp_halfspace.engine.recalibration import recalibrated
-from dp_halfspace.engine.release import Release, asks_of, events_of, run
+from dp_halfspace.engine.release import Release, described, run
 from dp_halfspace.engine.scales import (
     CLIP,
     SHARE,
@@ -127,24 +127,36 @@ class Known(KnownScales):
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """The public facts that the releases of a fit depend on.
+    """The public numbers that the releases of a fit depend on.
 
-    `unit` is the norm of a row that counts as one, before it is clipped. `constant` is the factor
-    of the constant column, 0 without an intercept. `has_weights` says whether records have private
-    weights. The last `n_averaged` points of the steps are averaged.
+    The rows are those of a table with these `facts`: as they were handed in, in their released
+    column `scales`, projected by a public `linear_map`, or their `features`. `constant` is the
+    factor of the constant column, 0 without an intercept. The last `n_averaged` points of the steps
+    are averaged. With `is_single`, rows are read in float32.
     """
 
-    n_samples: int
-    n_columns: int
-    n_classes: int
-    unit: float
-    scales: ColumnScalesPlan | None = None
+    facts: PublicFacts
     constant: float = 1.0
-    has_weights: bool = False
-    is_sparse: bool = False
+    scales: ColumnScalesPlan | None = None
+    linear_map: LinearMap | None = None
+    features: Features | None = None
     is_single: bool = False
     n_averaged: int = N_AVERAGED
-    features: Features | None = None
+
+    @property
+    def n_columns(self) -> int:
+        """Number of columns of rows before their constant."""
+        if self.features is not None:
+            return self.features.n_columns
+        linear_map = self.linear_map
+        return self.facts.n_features if linear_map is None else linear_map.n_components
+
+    @property
+    def unit(self) -> float:
+        """Norm of a row that counts as one, before it is clipped."""
+        if self.features is not None:
+            return 1.0
+        return self.facts.data_norm if self.scales is None else math.sqrt(self.facts.n_features)
 
     @property
     def kind(self) -> type:
@@ -176,15 +188,17 @@ class Shape:
         if known.centring is not None:
             length = known.centring.length
         flat = length / max(1.0, self.constant)
-        walk = first_walk(self.n_final, self.n_classes, known.total, mu, flat)
+        walk = first_walk(self.n_final, self.facts.n_classes, known.total, mu, flat)
         return replace(walk, n_averaged=self.n_averaged)
 
     @property
     def block_rows(self) -> int:
         """How many rows are summed at a time."""
+        sizes = self.facts.n_privacy_units, self.n_columns
         if self.is_single:
-            return single_block_size(self.n_samples, self.n_columns)
-        return block_size(self.n_samples, self.n_columns, is_sparse=self.is_sparse)
+            return single_block_size(*sizes)
+        is_changed = self.linear_map is not None or self.features is not None
+        return block_size(*sizes, is_sparse=self.facts.is_sparse and not is_changed)
 
 
 def linear_releases(shape: Shape, budget: Budget) -> list[Release[Any]]:
@@ -235,7 +249,7 @@ def first_rows(shape: Shape, known: Known, data: TrainingData) -> SlopedRows:
     if shape.features is not None:
         data = shape.features.with_released(known.scales).of(data)
     rows = first_rows_of(shape, known.length, data)
-    make = clipped_slopes if shape.n_classes == 2 else clipped_slopes_of_many
+    make = clipped_slopes if shape.facts.n_classes == 2 else clipped_slopes_of_many
     weights = weights_of(known.class_weights, data)
     slopes = rows.apply_to_classes(make, data.class_indices, weights)
     return SlopedRows(rows, slopes, data.weights)
@@ -290,7 +304,8 @@ def length_release(
         return np.array([sum_of_squares(data, shape.unit)])
 
     def use(known: Known, answer: FloatArray) -> Known:
-        return replace(known, length=length_of(float(answer[0]), shape.n_samples, noise))
+        length = length_of(float(answer[0]), shape.facts.n_privacy_units, noise)
+        return replace(known, length=length)
 
     return Release(
         "typical length of the rows", noise.event, lambda known: noise, ask, use, row_map
@@ -352,7 +367,7 @@ def moment_release(
     - Sensitivity: ``sqrt(2)`` in the Frobenius norm, and an allowance for rounding.
     - Proof: ``docs/proofs/engine.md``, section 2.
     """
-    sizes = shape.n_samples, shape.block_rows
+    sizes = shape.facts.n_privacy_units, shape.block_rows
     noise = moment_noise(*sizes, budget, is_single=shape.is_single)
 
     def ask(known: Known, private: SlopedRows) -> FloatArray:
@@ -362,7 +377,7 @@ def moment_release(
 
     def use(known: Known, answer: FloatArray) -> Known:
         # Without a constant, the moment does not contain the sum of the weights.
-        total = math.nan if shape.has_weights and shape.constant else shape.n_samples
+        total = math.nan if shape.facts.has_weights and shape.constant else sizes[0]
         distinguished = DIRECTIONS if shape.features is None else shape.features.n_directions
         how = {"constant": shape.constant, "n_directions": distinguished}
         centring, total = centring_of(answer, total, noise, **how)
@@ -386,10 +401,8 @@ def step_release(shape: Shape, budget: Budget) -> Release[Known]:
     - Proof: ``docs/proofs/engine.md``, sections 4 and 5.
     """
     stretch = LARGEST_STRETCH if shape.has_moment else 1.0
-    sensitivity = step_sensitivity(
-        shape.n_samples, shape.n_final, shape.n_classes, shape.block_rows, stretch,
-        is_single=shape.is_single,
-    )  # fmt: skip
+    sizes = shape.facts.n_privacy_units, shape.n_final, shape.facts.n_classes, shape.block_rows
+    sensitivity = step_sensitivity(*sizes, stretch, is_single=shape.is_single)
     noise = budget.equal_parts(N_STEPS).noise(sensitivity)
 
     def ask(known: Known, private: SlopedRows) -> FloatArray:
@@ -410,22 +423,13 @@ def step_release(shape: Shape, budget: Budget) -> Release[Known]:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LinearFit(FitPlan):
-    """The releases of a linear fit, and what it states before they are charged.
-
-    A public `linear_map` projects the rows before anything reads them. `class_weights` are relative
-    to the largest.
-    """
+    """The releases of a linear fit, and what it states before they are charged."""
 
     shape: Shape
     releases: list[Release[Any]]
-    class_weights: FloatArray
+    events: tuple[Event, ...]
+    asks: tuple[str, ...]
     public: Mapping[str, Any]
-    linear_map: LinearMap | None = None
-
-    @property
-    def events(self) -> tuple[Event, ...]:
-        """Events that a run charges."""
-        return events_of(self.releases)
 
     @property
     def takes(self) -> frozenset[str]:
@@ -434,21 +438,18 @@ class LinearFit(FitPlan):
         It is not proved that a person counts like a record after a projection.
         """
         takes = {"sample_weight"}
-        return frozenset(takes if self.linear_map else takes | {"chunks", "groups"})
-
-    @property
-    def asks(self) -> tuple[str, ...]:
-        """What each event asks for, in words."""
-        return asks_of(self.releases)
+        return frozenset(takes if self.shape.linear_map else takes | {"chunks", "groups"})
 
     @property
     def known(self) -> Known:
         """What is known before the first release."""
-        return Known(class_weights=self.class_weights, total=self.shape.n_samples)
+        facts = self.shape.facts
+        return Known(class_weights=facts.relative_weights, total=facts.n_privacy_units)
 
     def with_class_weights(self, weights: FloatArray) -> LinearFit:
         """Weigh the classes by released numbers in [0, 1], for the same events."""
-        return replace(self, class_weights=weights)
+        facts = self.shape.facts.with_class_weights(weights)
+        return replace(self, shape=replace(self.shape, facts=facts))
 
     def run(self, door: Door) -> Fitted:
         """Make the releases, and return the model that follows from them."""
@@ -458,12 +459,12 @@ class LinearFit(FitPlan):
             shows_missing = shape.features is not None and shape.features.scales is not None
             if shape.scales is None and not shows_missing:
                 door = door.map(without_missing)
-            if self.linear_map is not None:
-                door = door.map(partial(mapped, self.linear_map))
+            if shape.linear_map is not None:
+                door = door.map(partial(mapped, shape.linear_map))
             if shape.features is not None and not shape.scales:
                 door = door.map(partial(first_rows, shape, known))
             known, _ = run(self.releases, door, known)
-        return model_of(self, known)
+        return model_of(shape, known)
 
 
 def plan_linear(
@@ -487,32 +488,16 @@ def plan_linear(
     if can_scale and (not facts.is_scale_stated or scales_pay(*sizes, budget.mu)):
         paid = affordable_scales(*sizes, budget)
     scales, rest = paid or (None, budget)
-    shape = Shape(
-        n_samples=facts.n_privacy_units,
-        n_columns=facts.n_features if linear_map is None else linear_map.n_components,
-        n_classes=facts.n_classes,
-        unit=math.sqrt(facts.n_features) if scales else facts.data_norm,
-        scales=scales,
-        constant=constant,
-        has_weights=facts.has_weights,
-        is_sparse=facts.is_sparse and linear_map is None,
-        is_single=linear_map is None and (facts.copies_are_single if scales else facts.is_single),
-        n_averaged=n_averaged,
-    )
+    is_single = linear_map is None and (facts.copies_are_single if scales else facts.is_single)
+    shape = Shape(facts, constant, scales, linear_map, is_single=is_single, n_averaged=n_averaged)
     public = {
         "data_norm": None if scales else facts.data_norm,
         "private_column_scales": scales is not None,
     }
-    return _plan_releases(facts, shape, rest, public, linear_map)
+    return _plan_releases(shape, rest, public)
 
 
-def _plan_releases(
-    facts: PublicFacts,
-    shape: Shape,
-    budget: Budget,
-    public: Mapping[str, Any],
-    linear_map: LinearMap | None = None,
-) -> LinearFit:
+def _plan_releases(shape: Shape, budget: Budget, public: Mapping[str, Any]) -> LinearFit:
     """Plan the releases of a fit, which states `public`, too."""
     stated = {
         "solver": "noisy_gd",
@@ -520,8 +505,8 @@ def _plan_releases(
         "private_second_moment": shape.has_moment,
         **({"precision": "float32"} if shape.is_single else {}),
     }
-    releases, weights = linear_releases(shape, budget), facts.relative_weights
-    return LinearFit(shape, releases, weights, stated, linear_map)
+    releases = linear_releases(shape, budget)
+    return LinearFit(shape, releases, *described(releases), stated)
 
 
 def mapped(linear_map: LinearMap, data: TrainingData) -> TrainingData:
@@ -552,19 +537,10 @@ def plan_features(
     if len(features.estimated):
         part, rest = budget.split(SHARE)
         scales = plan_column_scales(facts.n_privacy_units, len(features.estimated), part)
-    shape = Shape(
-        n_samples=facts.n_privacy_units,
-        n_columns=features.n_columns,
-        n_classes=facts.n_classes,
-        unit=1.0,
-        scales=scales,
-        constant=constant,
-        has_weights=facts.has_weights,
-        # The sums over the rows of people are in float64.
-        is_single=not facts.has_people,
-        features=features,
-    )
-    return _plan_releases(facts, shape, rest, public)
+    # The sums over the rows of people are in float64.
+    is_single = not facts.has_people
+    shape = Shape(facts, constant, scales, features=features, is_single=is_single)
+    return _plan_releases(shape, rest, public)
 
 
 def in_columns(shape: Shape, known: Known, found: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -584,10 +560,10 @@ def in_columns(shape: Shape, known: Known, found: FloatArray) -> tuple[FloatArra
     return mapped[:, :size] / (lengthened * (shape.unit * known.length)), intercepts
 
 
-def model_of(plan: LinearFit, known: Known) -> Fitted:
+def model_of(shape: Shape, known: Known) -> Fitted:
     """Return the coefficients for columns in their scales: post-processing."""
-    shape, linear_map, features = plan.shape, plan.linear_map, plan.shape.features
-    if known.centring is not None and shape.n_classes == 2:
+    linear_map, features = shape.linear_map, shape.features
+    if known.centring is not None and shape.facts.n_classes == 2:
         if shape.constant:
             how = known.released_walk, known.centring, known.total, known.class_weights
             known = replace(known, walk=recalibrated(*how))
@@ -617,7 +593,7 @@ def model_of(plan: LinearFit, known: Known) -> Fitted:
         )
     if linear_map is not None:
         coefficients = linear_map.pull_back(coefficients)
-    errors, intercept_errors = errors_of(shape, known, linear_map)
+    errors, intercept_errors = errors_of(shape, known)
     clips = known.scales is not None and known.centring is not None
     return Fitted(
         coefficients,
@@ -635,11 +611,9 @@ def model_of(plan: LinearFit, known: Known) -> Fitted:
     )
 
 
-def errors_of(
-    shape: Shape, known: Known, linear_map: LinearMap | None
-) -> tuple[FloatArray, FloatArray]:
+def errors_of(shape: Shape, known: Known) -> tuple[FloatArray, FloatArray]:
     """Return the standard errors of coefficients and intercepts: post-processing."""
-    walk, weights = known.released_walk, known.class_weights
+    walk, weights, linear_map = known.released_walk, known.class_weights, shape.linear_map
     unit = shape.unit * known.length
     if known.centring is not None:
         of_scales = 0.0, 0.0
@@ -692,7 +666,7 @@ def noise_of_features(shape: Shape, known: Known) -> tuple[FloatArray, FloatArra
     """
     centring = known.centring
     if centring is None:
-        return np.eye(shape.n_columns), errors_of(shape, known, None)[0]
+        return np.eye(shape.n_columns), errors_of(shape, known)[0]
     weights = known.class_weights
     how = known.released_walk, centring.with_shared_trace(), known.total, weights, (0.0, 0.0)
     return centring.directions, standard_errors(*how)[0] / (shape.unit * known.length)

@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 
 from dp_halfspace._params import AUTO, PUBLIC_NUMBER, stated
 from dp_halfspace._sklearn_compat import StrOptions
+from dp_halfspace.engine.linear import Shape
 from dp_halfspace.engine.moment import WIDEST
 from dp_halfspace.engine.plan import FitPlan, PublicFacts, refuse_projected_rows
 from dp_halfspace.estimators._centred import (
@@ -15,7 +16,6 @@ from dp_halfspace.estimators._centred import (
     NO_MOMENT,
     CentredFit,
     ClippedFit,
-    RowsRead,
     clipped_risk,
     plan_centred_objective,
 )
@@ -219,10 +219,10 @@ class ObjectivePerturbationClassifier(PrivateLinearClassifier):
             rng = public_generator(self.random_state, "projection")
             linear_map = draw_projection("rademacher", facts.n_features, COMPONENTS, rng)
             refuse_projected_rows(facts.n_privacy_units, COMPONENTS)
-        read = RowsRead(facts, constant or 0.0, linear_map)
+        shape = Shape(facts, constant or 0.0, linear_map=linear_map)
         is_wanted = self.preconditioner is not False
         how: dict[str, Any] = {"ridge": ridge, "optimizer": optimizer}
-        plan = plan_centred_objective(read, loss, budget, has_moment=is_wanted, **how)
+        plan = plan_centred_objective(shape, loss, budget, has_moment=is_wanted, **how)
         if self.preconditioner is True and not plan.releases:
             raise ValueError(NO_MOMENT)
         return replace(plan, public={**plan.public, **parameters}, attributes=_OBJECTIVE_ATTRIBUTES)

@@ -12,12 +12,12 @@ from scipy.special import log_expit
 
 from dp_halfspace._params import AUTO, PUBLIC_NUMBER, stated
 from dp_halfspace._sklearn_compat import Interval, Options, StrOptions
+from dp_halfspace.engine.linear import Shape
 from dp_halfspace.engine.plan import FitPlan, PublicFacts
 from dp_halfspace.estimators._centred import (
     NO_MOMENT,
     CentredFit,
     ClippedFit,
-    RowsRead,
     clipped_risk,
     plan_centred_output,
 )
@@ -280,7 +280,7 @@ class OutputPerturbationClassifier(PrivateLinearClassifier):
     def _plan_centred(self, facts: PublicFacts, budget: Budget) -> CentredFit | None:
         """Plan a fit of centred rows, or return None if the moment is not worth its cost."""
         plan = plan_centred_output(
-            RowsRead(facts, self._constant_column() or 0.0),
+            Shape(facts, self._constant_column() or 0.0),
             get_loss(self.loss),
             budget,
             ridge=stated(self.alpha, float),

@@ -84,7 +84,7 @@ def test_the_error_of_an_intercept_is_that_of_all_it_follows_from(monkeypatch):
     known = replace(plan.known, centring=centring, walk=walk)
 
     def intercept(known, centres=0.0):
-        model = linear.model_of(plan, known)
+        model = linear.model_of(plan.shape, known)
         return float(model.intercepts[0] - model.coefficients[0] @ (centres * np.ones(3)))
 
     axes = np.block([[turned, np.zeros((3, 1))], [np.zeros(3), 1.0]])
@@ -98,7 +98,7 @@ def test_the_error_of_an_intercept_is_that_of_all_it_follows_from(monkeypatch):
         moved.append(intercept(replace(known, centring=replace(centring, mean=mean))))
         moved.append(intercept(known, plan.shape.scales.errors(3)[0] * unit))
     expected = np.linalg.norm(np.array(moved) - intercept(known))
-    found = linear.errors_of(plan.shape, known, None)[1]
+    found = linear.errors_of(plan.shape, known)[1]
     np.testing.assert_allclose(found, expected)
 
 
