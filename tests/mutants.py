@@ -3491,13 +3491,6 @@ MUTANTS = [
             "test_no_warning_and_no_limit_tells_how_many_rows_people_have",
         ),
         (
-            "PrivateTableClassifier._selection",
-            'self.features != "auto" or facts.balances_classes',
-            'self.features != "auto"',
-            "tests/estimators/test_balanced.py"
-            "::test_no_selection_from_a_list_takes_the_place_of_a_balanced_fit",
-        ),
-        (
             "PrivateTableClassifier._steps",
             "data.encoding, data.n_privacy_units",
             "data.encoding, data.X.shape[0]",
@@ -3714,25 +3707,29 @@ MUTANTS = [
         "estimators/_small_tables.py",
         "tests/estimators/test_small_tables.py",
         (
-            "SmallTableFit.run",
+            "fitted_of",
             "model.error_share",
-            "np.mean((X @ coefficients * norm + model.intercept > 0) != data.class_indices)",
+            "0.9 * model.error_share",
             "test_a_share_of_errors_is_made_of_what_was_released",
         ),
         (
-            "SmallTableFit.run",
+            "fitted_of",
             "coefficients = coefficients / norm",
             "pass",
             "test_rows_and_their_norm_in_another_unit_have_the_same_scores",
         ),
+    ),
+    *of(
+        "selection/rule.py",
+        "tests/estimators/test_small_tables.py",
         (
-            "plan_small_fit",
+            "small_table_rule",
             "facts.n_features if widths is None else sum(widths)",
             "facts.n_features",
             "test_indicators_of_what_is_missing_do_not_count_as_columns",
         ),
         (
-            "plan_small_fit",
+            "small_table_rule",
             "facts.n_features if widths is None else len(widths)",
             "facts.n_features",
             "test_a_list_of_categories_counts_as_less_than_its_encoded_columns",
@@ -3746,6 +3743,13 @@ MUTANTS = [
             " or facts.has_weights",
             "",
             "test_small_tables_with_weights_are_left_to_the_engine",
+        ),
+        (
+            "plan_small_fit",
+            " or facts.balances_classes",
+            "",
+            "tests/estimators/test_balanced.py"
+            "::test_no_selection_from_a_list_takes_the_place_of_a_balanced_fit",
         ),
     ),
     *of(
@@ -3972,19 +3976,19 @@ MUTANTS = [
         "estimators/table.py",
         "tests/estimators/test_ranked_by_a_column.py",
         (
-            "PrivateTableClassifier._column_limit",
+            "PrivateTableClassifier._rare_fit",
             "facts.is_chunked or",
             "",
             "test_steps_alone_follow_rows_in_chunks",
         ),
         (
-            "PrivateTableClassifier._column_limit",
+            "PrivateTableClassifier._rare_fit",
             "or facts.has_people",
             "",
             "test_steps_alone_follow_people_and_weights",
         ),
         (
-            "PrivateTableClassifier._column_limit",
+            "PrivateTableClassifier._rare_fit",
             "or facts.has_weights",
             "",
             "test_steps_alone_follow_people_and_weights",

@@ -143,6 +143,10 @@ class Shape:
     is_single: bool = False
     n_averaged: int = N_AVERAGED
 
+    def __post_init__(self) -> None:
+        if self.linear_map is not None:
+            refuse_projected_rows(self.facts.n_privacy_units, self.linear_map.n_components)
+
     @property
     def n_columns(self) -> int:
         """Number of columns of rows before their constant."""
@@ -480,8 +484,6 @@ def plan_linear(
     `constant` is the factor of the constant column, 0 without an intercept; the last `n_averaged`
     points of the steps are averaged. Rows that a public `linear_map` projects have a stated scale.
     """
-    if linear_map is not None:
-        refuse_projected_rows(facts.n_privacy_units, linear_map.n_components)
     sizes = facts.n_privacy_units, facts.n_features
     can_scale = not facts.is_sparse and linear_map is None and facts.n_features <= WIDEST
     paid = None

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, ClassVar
 
@@ -78,20 +78,28 @@ class CentredFit(FitPlan):
     """A released moment, and one released minimiser for the rows that it maps.
 
     `releases` are those of the length and the moment of the rows, none where the moment is not
-    worth its cost. The minimiser has rows of norm at most ``1 + 2^-40``. `attributes` are the names
-    of the further fitted attributes that are wanted. With `recalibrates` the intercept and the
-    length that a chosen regulariser takes are given back.
+    worth its cost. The minimiser has rows of norm at most ``1 + 2^-40``. With `recalibrates` the
+    intercept and the length that a chosen regulariser takes are given back. `attributes` are the
+    names of the further fitted attributes that are wanted. `public` are the facts for the record,
+    which begin with those of the plan itself.
     """
 
     shape: Shape
     releases: tuple[Release[Known], ...]
     minimiser: PerturbedMinimiser
-    public: Mapping[str, Any]
+    recalibrates: bool
     attributes: tuple[str, ...] = ()
-    recalibrates: bool = False
+    public: Mapping[str, Any] = field(default_factory=dict)
     # Weights of records do not change the cost.
     takes: ClassVar[frozenset[str]] = frozenset({"sample_weight"})
     column_clip: ClassVar[float] = COLUMN_CLIP
+
+    def __post_init__(self) -> None:
+        linear_map = self.shape.linear_map
+        projection = None if linear_map is None else type(linear_map).__name__
+        own = {"private_second_moment": bool(self.releases), "projection": projection}
+        public = {**own, **self.minimiser.public, **self.public}
+        object.__setattr__(self, "public", public)
 
     @property
     def has_norm(self) -> bool:
@@ -196,15 +204,6 @@ class ClippedFit(WrappedPlan):
     def _clipped_rows(self, data: TrainingData) -> WeighedRows:
         rows = rows_over(clipped_rows, data.X, self.facts.data_norm, self.constant)
         return weighed(rows, np.array(self.facts.class_weights), data)
-
-
-def centred_fit(
-    shape: Shape, releases: tuple[Release[Known], ...], plan: PerturbedMinimiser
-) -> CentredFit:
-    """Return a fit with the public facts for its record."""
-    projection = None if shape.linear_map is None else type(shape.linear_map).__name__
-    facts = {"private_second_moment": bool(releases), "projection": projection}
-    return CentredFit(shape, releases, plan, {**facts, **plan.public})
 
 
 def centred_rows(rows: Rows, centring: Centring) -> tuple[FormedRows, MappedRows]:
@@ -345,8 +344,7 @@ def plan_centred_output(
     risk, is_chosen = risk_of(shape, loss, is_formed=True), ridge is None
     ridge = mapped_row_ridge(risk, rest.mu) if ridge is None else ridge
     plan = plan_output(risk, ridge, rest.noise, optimizer=optimizer, projects=projects)
-    fit = centred_fit(shape, releases, plan)
-    return replace(fit, recalibrates=is_chosen and can_recalibrate(shape, loss))
+    return CentredFit(shape, releases, plan, is_chosen and can_recalibrate(shape, loss))
 
 
 def plan_centred_objective(
@@ -379,6 +377,5 @@ def plan_centred_objective(
         how: dict[str, Any] = {"ridge": ridge, "has_moment": False, "optimizer": optimizer}
         return plan_centred_objective(shape, loss, budget, **how)
     plan = plan_objective(risk, room, left, delta, earlier=earlier, optimizer=optimizer)
-    fit = centred_fit(shape, releases, plan)
     is_chosen = ridge is None and bool(releases)
-    return replace(fit, recalibrates=is_chosen and can_recalibrate(shape, loss))
+    return CentredFit(shape, releases, plan, is_chosen and can_recalibrate(shape, loss))

@@ -55,9 +55,9 @@ def _centred_objective(problem: Problem, budget: Budget) -> CentredFit:
     linear_map = problem.draw_map(COMPONENTS if is_wide else None)
     shape = Shape(problem.facts, problem.intercept or 0.0, linear_map=linear_map)
     plan = plan_centred_objective(shape, LOGISTIC, budget)
-    public = {**plan.public, "solver": "objective_perturbation", "margins": [None]}
-    public["n_components"] = [None if linear_map is None else linear_map.n_components]
-    return replace(plan, attributes=("margin_", "projection_"), public=public)
+    n_drawn = None if linear_map is None else linear_map.n_components
+    stated = {"solver": "objective_perturbation", "margins": [None], "n_components": [n_drawn]}
+    return replace(plan, attributes=("margin_", "projection_"), public=stated)
 
 
 def plan_objective_of_rows(

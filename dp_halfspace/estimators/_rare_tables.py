@@ -6,7 +6,6 @@ Proofs: ``docs/proofs/rare.md``, section 4.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -16,7 +15,7 @@ from numpy.typing import NDArray
 
 from dp_halfspace.engine.counts import counts_asked
 from dp_halfspace.engine.plan import FitPlan, Fitted
-from dp_halfspace.preprocessing.scalers import CellScaler
+from dp_halfspace.estimators._small_tables import fitted_of
 from dp_halfspace.privacy.door import Door
 from dp_halfspace.privacy.events import Either, Event, Pure
 from dp_halfspace.privacy.exponential import TalliedChoice
@@ -63,11 +62,6 @@ class ColumnRankingFit(FitPlan):
         return (self.choice.event,)
 
     @property
-    def asks(self) -> tuple[str, ...]:
-        """What each event asks for, in words."""
-        return ("one column",)
-
-    @property
     def public(self) -> Mapping[str, Any]:
         """Public facts for the record: none."""
         return {}
@@ -78,15 +72,8 @@ class ColumnRankingFit(FitPlan):
         is_second_common = self.noisy > 0.5 * n_samples
         n_rare, rate = min(self.noisy, n_samples - self.noisy), self.count.epsilon
         model = choose_column(door, int(is_second_common), self.repeats, self.choice)
-        assert model.exponent is not None
-        scaler = CellScaler(model.exponent)
-        return Fitted(
-            np.atleast_2d(model.coefficients),
-            np.atleast_1d(model.intercept),
-            data_norm=math.inf,
-            attributes={"scaler_": scaler, "projection_": None, "margin_": 0.0},
-            error_share=share_of(n_rare, n_samples, (rate, rate)),
-        )
+        share = share_of(n_rare, n_samples, (rate, rate))
+        return fitted_of(replace(model, error_share=share))
 
 
 @dataclass(frozen=True, slots=True)

@@ -154,9 +154,7 @@ def columns_of(data: EncodedTable) -> Features:
         AdditiveMap(width, 1, n_plain=width, length=encoding.length),
         unit=encoding.length,
         scales=stated_scales(encoding),
-        estimated=np.arange(0),
         indicated=encoding.indicated,
-        longest=math.inf,
         memory=KEPT_FEATURES,
     )
 

@@ -27,7 +27,7 @@ from dp_halfspace.privacy.events import Event
 from dp_halfspace.privacy.mechanisms import GaussianNoise, L2LaplaceNoise, NoNoise
 
 # Plans a fit, a function of public facts and of its part of a budget.
-Planner: TypeAlias = Callable[[PublicFacts, Budget], Any]
+Planner: TypeAlias = Callable[[PublicFacts, Budget], FitPlan]
 
 # An attempt to divide a budget between a fit and what precedes it is accepted if it leaves at most
 # this fraction of the budget unused; the next attempt aims at half of it.
@@ -68,7 +68,7 @@ def plan_rows(
     Scales are estimated if none was stated, as far as the budget allows. A norm of the rows is no
     substitute for them if the fit centres rows, and then they are estimated where they pay.
     """
-    wanted = partial(plan_balanced, plan) if facts.balances_classes else plan
+    wanted: Planner = partial(plan_balanced, plan)
     if facts.is_scale_stated and not (centres and _scales_pay(facts, budget)):
         return wanted(facts, budget)
     n_features = facts.n_features
@@ -193,7 +193,9 @@ class BalancedFit(FitPlan):
 
 
 def plan_balanced(plan: Planner, facts: PublicFacts, budget: Budget) -> FitPlan:
-    """Divide a budget between counts of the classes and a fit with weights that balance them."""
+    """Plan a fit; divide the budget between it and counts of the classes if these balance them."""
+    if not facts.balances_classes:
+        return plan(facts, budget)
     if budget.is_pure:
         raise ValueError(
             "class_weight='balanced' needs delta > 0: for pure epsilon give PUBLIC weights"

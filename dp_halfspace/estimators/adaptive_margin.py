@@ -249,9 +249,7 @@ class AdaptiveMarginClassifier(DefaultStepsClassifier):
 
     def _plan(self, facts: PublicFacts, budget: Budget) -> FitPlan:
         plan: FitPlan | None = None
-        if not facts.balances_classes and has_defaults(
-            self, AdaptiveMarginClassifier, _LINEAR_SHAPE
-        ):
+        if has_defaults(self, AdaptiveMarginClassifier, _LINEAR_SHAPE):
             from dp_halfspace.estimators._small_tables import plan_small_fit  # noqa: PLC0415
 
             plan = plan_small_fit(facts, budget, self.random_state)
@@ -266,11 +264,7 @@ class AdaptiveMarginClassifier(DefaultStepsClassifier):
             )
         if not self._takes_default_steps(is_pure=budget.is_pure):
             return plan_rows(self._plan_published, facts, budget)
-        steps: FitPlan
-        if facts.balances_classes:
-            steps = plan_balanced(self._plan_steps, facts, budget)
-        else:
-            steps = self._plan_steps(facts, budget)
+        steps: FitPlan = plan_balanced(self._plan_steps, facts, budget)
         if not (facts.is_scale_stated or steps.public["private_column_scales"]):
             warn_of_unscaled_columns(facts, budget, most=WIDEST)
         return steps

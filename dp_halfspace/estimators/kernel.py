@@ -279,9 +279,8 @@ class PrivateKernelClassifier(DefaultStepsClassifier):
 
     def _plan(self, facts: PublicFacts, budget: Budget) -> FitPlan:
         if self._takes_default_steps(is_pure=budget.is_pure):
-            if facts.balances_classes:
-                return plan_balanced(self._plan_steps, facts, budget)
-            return self._small_plan(facts, budget) or self._plan_steps(facts, budget)
+            steps = self._small_plan(facts, budget)
+            return steps or plan_balanced(self._plan_steps, facts, budget)
         return plan_rows(self._plan_published, facts, budget)
 
     def _plan_published(self, facts: PublicFacts, budget: Budget) -> KernelTraining:
@@ -320,7 +319,6 @@ class PrivateKernelClassifier(DefaultStepsClassifier):
             unit=facts.data_norm,
             scales=ColumnScales(none, none + 1.0) if in_scales else None,
             estimated=np.arange(facts.n_features if in_scales else 0),
-            indicated=np.arange(0),
             longest=np.inf if isinstance(drawn, AdditiveMap) else 1.0,
             memory=self._memory(),
             clips_rows=self.kernel != "additive",
@@ -370,8 +368,7 @@ class PrivateKernelClassifier(DefaultStepsClassifier):
     def _features(self, X: Any) -> NDArray[np.float64]:
         """Return the features of rows in column scales."""
         longest = np.inf if isinstance(self.feature_map_, AdditiveMap) else 1.0
-        none, unit = np.arange(0), self.data_norm_
-        features = Features(self.feature_map_, unit, None, none, none, longest, 0)
+        features = Features(self.feature_map_, self.data_norm_, longest=longest)
         return features.write(X).astype(np.float64)
 
     @property

@@ -377,7 +377,6 @@ class LabelPrivateClassifier(PrivateLinearClassifier):
     n_candidates: int = 2000
     n_stages: int | str = "auto"
     margin: float | None = None
-    data_norm: Any = None
 
     _adjacency: ClassVar[str] = "replace-one-label"
     _estimates_scales: ClassVar[bool] = False
@@ -393,7 +392,6 @@ class LabelPrivateClassifier(PrivateLinearClassifier):
         "n_candidates": [Interval(Integral, 1, MOST_CANDIDATES, closed="both")],
         "n_stages": [Interval(Integral, 1, 64, closed="both"), AUTO],
         "margin": [KNOWN_MARGIN, None],
-        "data_norm": [*PrivateLinearClassifier._parameter_constraints["data_norm"], None],
     }
 
     def _facts(self, data: TrainingData) -> PublicFacts:

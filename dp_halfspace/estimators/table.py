@@ -271,28 +271,23 @@ class PrivateTableClassifier(PrivateClassifier):
     def _fit_plan(self, data: TrainingData) -> FitPlan:
         """Plan one selection for a small table, otherwise scales, moment and steps."""
         assert isinstance(data, EncodedTable)
-        facts = self._facts(data)
-        budget = Budget.of(float(self.epsilon), resolved_delta(self.delta, data.n_privacy_units))
-        selection = self._selection(data, facts, budget)
-        rare = self._rare_fit(data, facts, budget, selection)
-        if rare is not None:
-            return rare
-        plan = self._steps(data, facts, budget) if selection is None else selection
-        facts.refuse_unsupported(plan.takes)
-        return plan
-
-    def _facts(self, data: EncodedTable) -> PublicFacts:
-        """Collect the public facts of the encoded table, with indicators of missing numbers."""
-        return self._facts_of(
+        # The public facts of the encoded table, with indicators of missing numbers.
+        facts = self._facts_of(
             data,
             n_features=data.X.shape[1] + len(data.encoding.indicated),
             data_norm=data.encoding.length,
             is_scale_stated=False,
         )
+        budget = Budget.of(float(self.epsilon), resolved_delta(self.delta, data.n_privacy_units))
+        selection = self._selection(data, facts, budget)
+        rare = self._rare_fit(data, facts, budget, selection)
+        plan = rare or selection or self._steps(data, facts, budget)
+        facts.refuse_unsupported(plan.takes)
+        return plan
 
     def _selection(self, data: EncodedTable, facts: PublicFacts, budget: Budget) -> TableFit | None:
         """Plan one selection for a table of few rows, by public facts only."""
-        if self.features != "auto" or facts.balances_classes:
+        if self.features != "auto":
             return None
         inner = plan_small_fit(
             replace(facts, data_norm=1.0),
@@ -311,30 +306,19 @@ class PrivateTableClassifier(PrivateClassifier):
         # A column without a range keeps its unit, since the list has logarithmic steps.
         return TableFit(data.encoding, data.classes, model, inner, columns_of(data))
 
-    def _column_limit(
-        self, facts: PublicFacts, budget: Budget, plan: TableFit | None
-    ) -> float | None:
-        """Return the share of a class up to which one column ranks it, None if it never does.
-
-        The answer depends on public facts alone.
-        """
-        asks_for_more = (self.features, self.class_weight) != ("auto", None)
-        is_refused = facts.is_chunked or facts.has_people or facts.has_weights
-        if asks_for_more or is_refused or facts.n_classes != 2:
-            return None
-        if budget.is_pure and plan is None:
-            return None
-        return rare_class_limit(facts.n_privacy_units, budget.epsilon)
-
     def _rare_fit(
         self, data: EncodedTable, facts: PublicFacts, budget: Budget, plan: TableFit | None
     ) -> RareTableFit | None:
         """Plan a count of two classes, and what may follow, by public facts only.
 
-        `plan` is the selection for the whole budget, None where steps would be taken.
+        `plan` is the selection for the whole budget, None where steps would be taken. The result is
+        None if no column ranks a class, however rare it is.
         """
-        limit, epsilon = self._column_limit(facts, budget, plan), budget.epsilon
-        if limit is None:
+        asks_for_more = (self.features, self.class_weight) != ("auto", None)
+        is_refused = facts.is_chunked or facts.has_people or facts.has_weights
+        is_other = facts.n_classes != 2 or (budget.is_pure and plan is None)
+        limit, epsilon = rare_class_limit(facts.n_privacy_units, budget.epsilon), budget.epsilon
+        if asks_for_more or is_refused or is_other or limit is None:
             return None
         # Replacing a record changes the count by at most one: docs/proofs/rare.md, Lemma 1.
         count = DiscreteLaplaceNoise(1, COUNT_SHARE * epsilon)
@@ -384,9 +368,7 @@ class PrivateTableClassifier(PrivateClassifier):
         )
         plan = self._pure if budget.is_pure else plan_features
         wanted: Planner = partial(plan, features=features, public=stated)
-        if facts.balances_classes:
-            wanted = partial(plan_balanced, wanted)
-        inner = wanted(facts, budget)
+        inner = plan_balanced(wanted, facts, budget)
         return TableFit(data.encoding, data.classes, model, inner, features)
 
     def _pure(
