@@ -3214,9 +3214,9 @@ MUTANTS = [
             "test_final_rows_have_norm_at_most_one_for_every_released_moment",
         ),
         (
-            "linear_releases",
-            "budget.split(MOMENT_SHARE) if",
-            "(budget, budget) if",
+            "_plan_releases",
+            "part, budget = budget.split(MOMENT_SHARE)",
+            "part = budget",
             "test_the_budget_is_used_exactly",
         ),
         (
@@ -3486,7 +3486,7 @@ MUTANTS = [
         "tests/test_persons.py",
         (
             "PrivateTableClassifier._validate",
-            "frame.n_rows if is_counted else 1",
+            "frame.n_rows if table is None and groups is None else 1",
             "frame.n_rows",
             "test_no_warning_and_no_limit_tells_how_many_rows_people_have",
         ),
@@ -3927,7 +3927,7 @@ MUTANTS = [
         ),
     ),
     *of(
-        "estimators/_rare_tables.py",
+        "estimators/_table_plans.py",
         "tests/estimators/test_ranked_by_a_column.py",
         (
             "RareTableFit.run",

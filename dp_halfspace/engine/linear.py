@@ -11,7 +11,7 @@ Proof: ``docs/proofs/engine.md``; constants: ``docs/defaults.md``.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -40,7 +40,7 @@ from dp_halfspace.engine.moment import (
 )
 from dp_halfspace.engine.plan import FitPlan, Fitted, PublicFacts, refuse_projected_rows
 from dp_halfspace.engine.recalibration import recalibrated
-from dp_halfspace.engine.release import Release, described, run
+from dp_halfspace.engine.release import Release, described, released, run
 from dp_halfspace.engine.scales import (
     CLIP,
     SHARE,
@@ -111,18 +111,6 @@ class Known(KnownScales):
     centring: Centring | None = None
     walk: Walk | None = None
     total: float = 0.0
-
-    @property
-    def released_walk(self) -> Walk:
-        """The walk, after the first step."""
-        assert self.walk is not None
-        return self.walk
-
-    @property
-    def released_centring(self) -> Centring:
-        """The map of the rows, after the second moment."""
-        assert self.centring is not None
-        return self.centring
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,31 +193,6 @@ class Shape:
         return block_size(*sizes, is_sparse=self.facts.is_sparse and not is_changed)
 
 
-def linear_releases(shape: Shape, budget: Budget) -> list[Release[Any]]:
-    """Return the releases of a linear fit within a Gaussian budget.
-
-    The budget has been lowered by that of the scales. Features of rows have a known length.
-    """
-    releases: list[Release[Any]] = []
-    if shape.scales is not None:
-        found = shape.scales.releases()
-        if shape.features is not None:
-            found = [_of_numbers(release, shape.features.estimated) for release in found]
-        releases += found
-    if shape.features is None:
-        if releases:
-            # The scales are those of the rows as they were handed in.
-            releases[-1] = replace(releases[-1], row_map=partial(scaled_rows, shape))
-        length, budget = budget.split(NUMBER_SHARE)
-        releases.append(length_release(shape, length, partial(first_rows, shape)))
-    elif releases:
-        releases[-1] = replace(releases[-1], row_map=partial(first_rows, shape))
-    moment, steps = budget.split(MOMENT_SHARE) if shape.has_moment else (budget, budget)
-    if shape.has_moment:
-        releases.append(moment_release(shape, moment, final_rows))
-    return [*releases, *[step_release(shape, steps)] * N_STEPS]
-
-
 def _of_numbers(release: Release[Known], columns: NDArray[np.intp]) -> Release[Known]:
     """Return the release that asks about some columns of numbers."""
 
@@ -241,7 +204,7 @@ def _of_numbers(release: Release[Known], columns: NDArray[np.intp]) -> Release[K
 
 def scaled_rows(shape: Shape, known: Known, data: TrainingData) -> TrainingData:
     """Return the rows in their released column scales."""
-    X = in_column_scales(data.X, known.released_scales, COLUMN_CLIP, shape.kind)
+    X = in_column_scales(data.X, released(known.scales), COLUMN_CLIP, shape.kind)
     return replace(data, X=X)
 
 
@@ -282,15 +245,13 @@ def clipped_rows_over(
 
 def final_rows(known: Known, private: SlopedRows) -> SlopedRows:
     """Return the centred, whitened and clipped rows, with the constant that is the same for all."""
-    centring = known.released_centring
+    centring = released(known.centring)
     how = centring.to_final, centring.longest, centring.constants
     return replace(private, X=private.X.clip_images(*how))
 
 
-def length_release(
-    shape: Shape, budget: Budget, row_map: Callable[[Known, Any], Any]
-) -> Release[Known]:
-    """Return the release of the mean squared length of the rows, after which `row_map` clips them.
+def length_release(shape: Shape, budget: Budget) -> Release[Known]:
+    """Return the release of the mean squared length of the rows.
 
     Notes
     -----
@@ -311,9 +272,7 @@ def length_release(
         length = length_of(float(answer[0]), shape.facts.n_privacy_units, noise)
         return replace(known, length=length)
 
-    return Release(
-        "typical length of the rows", noise.event, lambda known: noise, ask, use, row_map
-    )
+    return Release("typical length of the rows", noise.event, lambda known: noise, ask, use)
 
 
 def length_noise(budget: Budget) -> GaussianNoise | L2LaplaceNoise | NoNoise:
@@ -322,14 +281,14 @@ def length_noise(budget: Budget) -> GaussianNoise | L2LaplaceNoise | NoNoise:
 
 
 def length_of(
-    released: float, n_samples: int, noise: GaussianNoise | L2LaplaceNoise | NoNoise
+    answer: float, n_samples: int, noise: GaussianNoise | L2LaplaceNoise | NoNoise
 ) -> float:
     """Return the norm that counts as one, as a share of the public norm of a row.
 
     What the noise may hide is counted as length: rows that are too short are read less well, but
     rows that are too long are clipped.
     """
-    square = (released + noise_deviation(noise)) / n_samples
+    square = (answer + noise_deviation(noise)) / n_samples
     return min(LONGER * math.sqrt(max(square, 1.0 / _SQUARE_STEPS)), 1.0)
 
 
@@ -357,10 +316,8 @@ def _squares(X: Any, unit: float) -> NDArray[np.int64]:
     return (squares * _SQUARE_STEPS).astype(np.int64)
 
 
-def moment_release(
-    shape: Shape, budget: Budget, row_map: Callable[[Known, Any], Any] | None = None
-) -> Release[Known]:
-    """Return the release of the second moment, after which a `row_map` may centre the rows.
+def moment_release(shape: Shape, budget: Budget) -> Release[Known]:
+    """Return the release of the second moment, from which the map to centred rows follows.
 
     Notes
     -----
@@ -387,9 +344,7 @@ def moment_release(
         centring, total = centring_of(answer, total, noise, **how)
         return replace(known, centring=centring, total=total)
 
-    return Release(
-        "second moment of the columns", noise.event, lambda known: noise, ask, use, row_map
-    )
+    return Release("second moment of the columns", noise.event, lambda known: noise, ask, use)
 
 
 def step_release(shape: Shape, budget: Budget) -> Release[Known]:
@@ -500,14 +455,31 @@ def plan_linear(
 
 
 def _plan_releases(shape: Shape, budget: Budget, public: Mapping[str, Any]) -> LinearFit:
-    """Plan the releases of a fit, which states `public`, too."""
+    """Plan the releases of a fit within a Gaussian budget; it states `public`, too.
+
+    The budget has been lowered by that of the scales. Features of rows have a known length.
+    """
+    releases: list[Release[Any]] = [] if shape.scales is None else shape.scales.releases()
+    if shape.features is not None:
+        releases = [_of_numbers(release, shape.features.estimated) for release in releases]
+    if releases:
+        # The scales are those of the rows as they were handed in.
+        row_map = scaled_rows if shape.features is None else first_rows
+        releases[-1] = replace(releases[-1], row_map=partial(row_map, shape))
+    if shape.features is None:
+        part, budget = budget.split(NUMBER_SHARE)
+        length = length_release(shape, part)
+        releases.append(replace(length, row_map=partial(first_rows, shape)))
+    if shape.has_moment:
+        part, budget = budget.split(MOMENT_SHARE)
+        releases.append(replace(moment_release(shape, part), row_map=final_rows))
+    releases += [step_release(shape, budget)] * N_STEPS
     stated = {
         "solver": "noisy_gd",
         **public,
         "private_second_moment": shape.has_moment,
         **({"precision": "float32"} if shape.is_single else {}),
     }
-    releases = linear_releases(shape, budget)
     return LinearFit(shape, releases, *described(releases), stated)
 
 
@@ -567,11 +539,11 @@ def model_of(shape: Shape, known: Known) -> Fitted:
     linear_map, features = shape.linear_map, shape.features
     if known.centring is not None and shape.facts.n_classes == 2:
         if shape.constant:
-            how = known.released_walk, known.centring, known.total, known.class_weights
+            how = released(known.walk), known.centring, known.total, known.class_weights
             known = replace(known, walk=recalibrated(*how))
         if features is not None and features.n_joint:
             known = replace(known, walk=with_shrunk_joint(shape, known, features.n_joint))
-    average = np.atleast_2d(known.released_walk.average.T)
+    average = np.atleast_2d(released(known.walk).average.T)
     coefficients, intercepts = in_columns(shape, known, average)
     margin = 1.0 / max(float(np.linalg.norm(average)), 1.0)
     if features is not None:
@@ -588,7 +560,7 @@ def model_of(shape: Shape, known: Known) -> Fitted:
                 "margin_": margin,
                 "feature_map_": features.feature_map,
                 "n_components_": features.n_columns,
-                "row_clip_": known.released_centring.feature_clip() if clips else None,
+                "row_clip_": released(known.centring).feature_clip() if clips else None,
             },
             scales=features.with_released(known.scales).scales,
             clip=CLIP,
@@ -609,13 +581,13 @@ def model_of(shape: Shape, known: Known) -> Fitted:
         },
         scales=known.scales,
         clip=COLUMN_CLIP,
-        row_clip=known.released_centring.row_clip(shape.unit * known.length) if clips else None,
+        row_clip=released(known.centring).row_clip(shape.unit * known.length) if clips else None,
     )
 
 
 def errors_of(shape: Shape, known: Known) -> tuple[FloatArray, FloatArray]:
     """Return the standard errors of coefficients and intercepts: post-processing."""
-    walk, weights, linear_map = known.released_walk, known.class_weights, shape.linear_map
+    walk, weights, linear_map = released(known.walk), known.class_weights, shape.linear_map
     unit = shape.unit * known.length
     if known.centring is not None:
         of_scales = 0.0, 0.0
@@ -648,7 +620,7 @@ def with_shrunk_joint(shape: Shape, known: Known, n_joint: int) -> Walk:
     that neither the noise of the steps nor that of the sample explains: where columns do not act
     jointly, these features would only carry noise.
     """
-    walk, centring, weights = known.released_walk, known.released_centring, known.class_weights
+    walk, centring, weights = released(known.walk), released(known.centring), known.class_weights
     joint = slice(shape.n_columns - n_joint, shape.n_columns)
     how = walk, centring.with_shared_trace(), known.total, weights
     variances = np.square(step_errors(*how)).sum(axis=(0, 1))[:-1]
@@ -670,5 +642,5 @@ def noise_of_features(shape: Shape, known: Known) -> tuple[FloatArray, FloatArra
     if centring is None:
         return np.eye(shape.n_columns), errors_of(shape, known)[0]
     weights = known.class_weights
-    how = known.released_walk, centring.with_shared_trace(), known.total, weights, (0.0, 0.0)
+    how = released(known.walk), centring.with_shared_trace(), known.total, weights, (0.0, 0.0)
     return centring.directions, standard_errors(*how)[0] / (shape.unit * known.length)

@@ -23,6 +23,7 @@ from dp_halfspace.privacy.mechanisms import NoNoise
 
 # What was released so far, and public numbers.
 Known = TypeVar("Known")
+Answer = TypeVar("Answer")
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +55,12 @@ class Release(Generic[Known]):
     ask: Callable[[Known, Any], Any]
     use: Callable[[Known, Any], Known]
     row_map: Callable[[Known, Any], Any] | None = None
+
+
+def released(answer: Answer | None) -> Answer:
+    """Return a part of what is known that an earlier release has told."""
+    assert answer is not None
+    return answer
 
 
 def run(releases: Iterable[Release[Known]], door: Door, known: Known) -> tuple[Known, Door]:

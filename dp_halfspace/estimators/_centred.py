@@ -286,7 +286,8 @@ def plan_moment(shape: Shape, budget: Budget) -> tuple[tuple[Release[Known], ...
     def clipped(known: Known, data: TrainingData) -> TrainingData:
         return replace(data, X=first_rows_of(shape, known.length, data))
 
-    return (length_release(shape, first, clipped), moment_release(shape, part)), rest
+    length = replace(length_release(shape, first), row_map=clipped)
+    return (length, moment_release(shape, part)), rest
 
 
 def risk_of(shape: Shape, loss: Loss, *, is_formed: bool) -> MarginRisk | SoftmaxRisk:

@@ -32,13 +32,11 @@ from dp_halfspace.selection.small_trees import (
 class SmallTableFit(WrappedPlan):
     """A selection for unscaled rows, and further fitted attributes that it sets.
 
-    `counts` states whether the errors of the chosen classifier are counted. Rows are divided by
-    `norm_of_rows` before features are computed; infinity for an estimator without features.
+    `counts` states whether the errors of the chosen classifier are counted.
     """
 
     plan: TableSelection | TreeSelection | StagedSelection
     counts: bool = False
-    norm_of_rows: float = math.inf
     attributes: Mapping[str, Any] = field(default_factory=dict)
 
     @property
@@ -64,8 +62,7 @@ class SmallTableFit(WrappedPlan):
         if model.is_prior:
             return kept_prior(self.facts)
         fitted = fitted_of(model, norm)
-        attributes = {**fitted.attributes, **self.attributes}
-        return replace(fitted, data_norm=self.norm_of_rows, attributes=attributes)
+        return replace(fitted, attributes={**fitted.attributes, **self.attributes})
 
 
 def fitted_of(model: SmallModel, norm: float = 1.0) -> Fitted:

@@ -69,10 +69,10 @@ def plan_rows(
     substitute for them if the fit centres rows, and then they are estimated where they pay.
     """
     wanted: Planner = partial(plan_balanced, plan)
-    if facts.is_scale_stated and not (centres and _scales_pay(facts, budget)):
+    size = facts.n_privacy_units, facts.n_features
+    is_plain = facts.is_sparse or facts.n_features > WIDEST or not centres
+    if facts.is_scale_stated and (is_plain or not scales_pay(*size, budget.mu)):
         return wanted(facts, budget)
-    n_features = facts.n_features
-    size = facts.n_privacy_units, n_features
     paid = None if facts.is_sparse else affordable_scales(*size, budget)
     if paid is None:
         inner = wanted(facts, budget)
@@ -83,7 +83,7 @@ def plan_rows(
     scales, rest = paid
     scaled = replace(
         facts,
-        data_norm=math.sqrt(n_features),
+        data_norm=math.sqrt(facts.n_features),
         is_scale_stated=False,
         in_column_scales=True,
     )
@@ -97,12 +97,6 @@ def plan_rows(
     )
     public = {**inner.public, "data_norm": None, "private_column_scales": True}
     return ScaledFit(scales, inner, (*scales.events, *inner.events), public, inner.takes)
-
-
-def _scales_pay(facts: PublicFacts, budget: Budget) -> bool:
-    if budget.is_pure or facts.is_sparse or facts.n_features > WIDEST:
-        return False
-    return scales_pay(facts.n_privacy_units, facts.n_features, budget.mu)
 
 
 def warn_of_unscaled_columns(facts: PublicFacts, budget: Budget, *, most: float = math.inf) -> None:

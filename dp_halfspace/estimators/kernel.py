@@ -290,15 +290,25 @@ class PrivateKernelClassifier(DefaultStepsClassifier):
         _refuse_features(feature_map.n_components, facts)
         of_features = replace(facts, n_features=feature_map.n_components, is_sparse=False)
         problem = Problem(of_features, self._constant_column(), seed=self.random_state)
-        # A choice reads the features hundreds of times, so they are kept where they fit.
-        least = KEPT_BYTES if self.margin == "select" else 0
-        return KernelTraining(
-            self._plan_training(problem, feature_map, budget),
-            feature_map,
-            facts.data_norm,
-            memory=max(self._memory(), least),
-            parameters=self._feature_facts(feature_map, seed),
-        )
+        training: LinearTraining | MarginChoice
+        memory = self._memory()
+        if self.margin == "select":
+            if facts.balances_classes:
+                raise ValueError("class_weight='balanced' needs margin='auto' or a known margin")
+            is_perturbed = self.solver == "objective_perturbation"
+            if facts.n_classes > 2 or budget.is_pure or is_perturbed:
+                raise ValueError(
+                    "Only binary classification is supported by margin='select', and only "
+                    "delta > 0 and solver='noisy_gd' or 'phased_prox': use margin='auto'"
+                )
+            training = plan_margin_choice(problem, self.solver, budget)
+            # A choice reads the features hundreds of times, so they are kept where they fit.
+            memory = max(memory, KEPT_BYTES)
+        else:
+            asked = (self.solver, stated(self.margin, float), budget)
+            training = plan_kernel_training(problem, *asked, feature_map=feature_map)
+        facts_of_features = self._feature_facts(feature_map, seed)
+        return KernelTraining(training, feature_map, facts.data_norm, memory, facts_of_features)
 
     def _plan_steps(self, facts: PublicFacts, budget: Budget) -> LinearFit:
         """Plan the default steps on features; a sparse matrix is its own features."""
@@ -413,26 +423,9 @@ class PrivateKernelClassifier(DefaultStepsClassifier):
             return None
         # The features are the columns themselves.
         columns = AdditiveMap(facts.n_features, 1, clip=np.inf)
-        own = {"feature_map_": columns, "n_components_": facts.n_features}
+        own = {"feature_map_": columns, "n_components_": facts.n_features, "data_norm_": 1.0}
         plan = plan_small_fit(facts, budget, self.random_state)
-        return None if plan is None else replace(plan, norm_of_rows=1.0, attributes=own)
+        return None if plan is None else replace(plan, attributes=own)
 
     def _takes_default_steps(self, *, is_pure: bool) -> bool:
         return self.margin == "auto" and self.solver == "noisy_gd" and not is_pure
-
-    def _plan_training(
-        self, problem: Problem, feature_map: FeatureMap, budget: Budget
-    ) -> LinearTraining | MarginChoice:
-        """Fix the public numbers of a fit on features."""
-        if self.margin != "select":
-            asked = (self.solver, stated(self.margin, float), budget)
-            return plan_kernel_training(problem, *asked, feature_map=feature_map)
-        if problem.facts.balances_classes:
-            raise ValueError("class_weight='balanced' needs margin='auto' or a known margin")
-        is_perturbed = self.solver == "objective_perturbation"
-        if problem.facts.n_classes > 2 or budget.is_pure or is_perturbed:
-            raise ValueError(
-                "Only binary classification is supported by margin='select', and only "
-                "delta > 0 and solver='noisy_gd' or 'phased_prox': use margin='auto'"
-            )
-        return plan_margin_choice(problem, self.solver, budget)

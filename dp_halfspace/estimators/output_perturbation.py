@@ -316,8 +316,7 @@ class OutputPerturbationClassifier(PrivateLinearClassifier):
         if isinstance(risk, MarginRisk):
             warn_of_tilt(risk, plan.ridge)
         # A tilted risk is no sum over rows.
-        is_tilted = isinstance(risk, MarginRisk) and bool(risk.tilt)
-        takes = {"sample_weight"} if is_tilted else {"sample_weight", "chunks"}
+        takes = {"sample_weight"} if self.tilt else {"sample_weight", "chunks"}
         return ClippedFit(facts, plan, constant, _OUTPUT_ATTRIBUTES, {}, frozenset(takes))
 
     def _adversary(self, facts: PublicFacts, loss: Loss) -> Adversary | None:

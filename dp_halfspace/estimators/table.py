@@ -30,23 +30,21 @@ from dp_halfspace.engine.plan import FitPlan, Fitted, PublicFacts
 from dp_halfspace.engine.probabilities import log_odds_of, log_probabilities_of, surety
 from dp_halfspace.engine.scales import CLIP, SCALES, affordable_scales
 from dp_halfspace.estimators._choose import plan_kernel_training
-from dp_halfspace.estimators._rare_tables import (
-    COUNT_SHARE,
-    ColumnRankingFit,
-    RareTableFit,
-    repeats_of,
-)
 from dp_halfspace.estimators._small_tables import plan_small_fit
 from dp_halfspace.estimators._table_plans import (
+    COUNT_SHARE,
     KEPT_FEATURES,
+    ColumnRankingFit,
     EncodedTable,
     PureFit,
+    RareTableFit,
     TableFit,
     columns_of,
     owners_of,
+    repeats_of,
     stated_scales,
 )
-from dp_halfspace.estimators._wrapped_plans import Planner, plan_balanced
+from dp_halfspace.estimators._wrapped_plans import plan_balanced
 from dp_halfspace.estimators.adaptive_margin import AdaptiveMarginClassifier
 from dp_halfspace.estimators.base import PrivateClassifier
 from dp_halfspace.estimators.kernel import (
@@ -217,15 +215,23 @@ class PrivateTableClassifier(PrivateClassifier):
         if unstated:
             warn_caller(unstated)
         # The rows of a person are private in number, and chunks are encoded one by one.
-        is_counted = table is None and groups is None
-        _refuse_wide_tables(frame.n_rows if is_counted else 1, encoding)
+        n_counted = frame.n_rows if table is None and groups is None else 1
+        width = sum(encoding.widths)
+        refuse_beyond_memory(
+            # As encoded, and in column scales.
+            2 * NUMBER_BYTES * n_counted * width,
+            f"a table of {width} encoded columns, one for each category and place of a text,",
+            "state fewer categories, or give the rows in chunks, as dask frames or by "
+            "dp_halfspace.datasets.read_parquet",
+        )
         rows: Any = _encode_rows(frame, encoding).dense(np.float64)
         if table is not None:
             rows = replace(table.each(_encode_rows, encoding), sample=rows)
         classes = label_set(target, y) if self.classes is None else self.classes
         data = self._checked(rows, y, groups, classes=classes, allow_missing=True)
-        # Encoding takes longer than a step.
-        if table is not None and _bytes_of(data.X, encoding) <= KEPT_FEATURES:
+        # Encoding takes longer than a step. A list of words may be as long as the rows.
+        used = sum(each.n_columns or 1 for each in encoding.columns if each.kind != "drop")
+        if table is not None and NUMBER_BYTES * int(data.X.shape[0]) * used <= KEPT_FEATURES:
             data = replace(data, X=data.X.kept())
         return EncodedTable(**vars(data), encoding=encoding)
 
@@ -367,7 +373,7 @@ class PrivateTableClassifier(PrivateClassifier):
             kernel="auto" if self.features == "auto" else "additive", **self._options_of(data)
         )
         plan = self._pure if budget.is_pure else plan_features
-        wanted: Planner = partial(plan, features=features, public=stated)
+        wanted = partial(plan, features=features, public=stated)
         inner = plan_balanced(wanted, facts, budget)
         return TableFit(data.encoding, data.classes, model, inner, features)
 
@@ -481,26 +487,5 @@ def _with_rows(X: Any) -> Frame:
     return frame
 
 
-def _refuse_wide_tables(n_rows: int, encoding: Encoding) -> None:
-    """Refuse encoded rows that would not fit into memory, by public numbers."""
-    width = sum(encoding.widths)
-    refuse_beyond_memory(
-        # As encoded, and in column scales.
-        2 * NUMBER_BYTES * n_rows * width,
-        f"a table of {width} encoded columns, one for each category and place of a text,",
-        "state fewer categories, or give the rows in chunks, as dask frames or by "
-        "dp_halfspace.datasets.read_parquet",
-    )
-
-
 def _encode_rows(table: Any, encoding: Encoding) -> CodedRows:
     return encoding.to_coded_rows(table if isinstance(table, Frame) else read_frame(table))
-
-
-def _bytes_of(X: Any, encoding: Encoding) -> int:
-    """Return a bound on the memory of coded rows, by public sizes.
-
-    A list of words may be as long as the rows.
-    """
-    used = [column.n_columns or 1 for column in encoding.columns if column.kind != "drop"]
-    return NUMBER_BYTES * int(X.shape[0]) * sum(used)

@@ -175,10 +175,10 @@ def joint_factors(labels_of, monkeypatch):
     def watched(shape, known, n_joint):
         walk = honest(shape, known, n_joint)
         # More directions are told apart than without joint features.
-        assert known.released_centring.radius**2 > DIRECTIONS
-        before, after = known.released_walk.total[6:-1], walk.total[6:-1]
+        assert known.centring.radius**2 > DIRECTIONS
+        before, after = known.walk.total[6:-1], walk.total[6:-1]
         assert len(before) == n_joint > 100
-        np.testing.assert_array_equal(walk.total[:6], known.released_walk.total[:6])
+        np.testing.assert_array_equal(walk.total[:6], known.walk.total[:6])
         found.append(np.linalg.norm(after) / np.linalg.norm(before))
         return walk
 
@@ -221,9 +221,7 @@ def test_joint_features_that_are_no_more_than_noise_are_dropped(error, kept, mon
     monkeypatch.setattr(linear, "step_errors", lambda *_: np.full((2, 1, 5), error))
     walk = replace(first_walk(5, 2, 100.0, 1.0, 1.0), total=np.full(5, 15.0))
     centring = SimpleNamespace(directions=np.eye(4), with_shared_trace=lambda: None)
-    known = SimpleNamespace(
-        released_walk=walk, released_centring=centring, class_weights=np.ones(2), total=100.0
-    )
+    known = SimpleNamespace(walk=walk, centring=centring, class_weights=np.ones(2), total=100.0)
     found = linear.with_shrunk_joint(SimpleNamespace(n_columns=4), known, 2)
     assert found.average.tolist() == [1.0, 1.0, kept, kept, 1.0]
 
