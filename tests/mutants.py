@@ -3382,7 +3382,7 @@ MUTANTS = [
         ),
     ),
     *of(
-        "engine/recalibration.py",
+        "engine/noise_of_steps.py",
         "tests/engine/test_recalibration.py",
         (
             "recalibrated",
@@ -3521,7 +3521,7 @@ MUTANTS = [
         ),
     ),
     *of(
-        "engine/standard_errors.py",
+        "engine/noise_of_steps.py",
         "tests/engine/test_standard_errors.py",
         (
             "step_errors",

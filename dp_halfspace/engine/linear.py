@@ -38,8 +38,8 @@ from dp_halfspace.engine.moment import (
     moment_noise,
     packed,
 )
+from dp_halfspace.engine.noise_of_steps import recalibrated, standard_errors, step_errors
 from dp_halfspace.engine.plan import FitPlan, Fitted, PublicFacts, refuse_projected_rows
-from dp_halfspace.engine.recalibration import recalibrated
 from dp_halfspace.engine.release import Release, described, released, run
 from dp_halfspace.engine.scales import (
     CLIP,
@@ -50,7 +50,6 @@ from dp_halfspace.engine.scales import (
     in_column_scales,
     plan_column_scales,
 )
-from dp_halfspace.engine.standard_errors import standard_errors, step_errors
 from dp_halfspace.engine.steps import (
     N_AVERAGED,
     N_STEPS,

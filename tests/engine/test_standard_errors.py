@@ -9,7 +9,7 @@ import pytest
 from dp_halfspace import AdaptiveMarginClassifier, PrivateKernelClassifier
 from dp_halfspace.engine import linear
 from dp_halfspace.engine.moment import DIRECTIONS, Centring
-from dp_halfspace.engine.standard_errors import mean_curvatures, step_errors
+from dp_halfspace.engine.noise_of_steps import mean_curvatures, step_errors
 from dp_halfspace.engine.steps import N_STEPS, first_walk
 from dp_halfspace.inspection import natural_coefficients
 from tests.engine.pairs import plan_of
