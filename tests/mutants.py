@@ -960,8 +960,8 @@ MUTANTS = [
         "tests/estimators/test_centred.py",
         (
             "CentredFit._minimised_rows",
-            "normalised_rows(data.X, norm, constant or None, clips=read.has_norm)",
-            "clipped_rows(data.X, norm, constant or None)",
+            "normalised_rows(data.X, facts.data_norm, constant, clips=self.has_norm)",
+            "clipped_rows(data.X, facts.data_norm, constant)",
             "test_without_a_moment_rows_have_norm_one",
         ),
         (
@@ -984,8 +984,8 @@ MUTANTS = [
         ),
         (
             "risk_of",
-            "formed if is_formed else read.shape.block_rows",
-            "read.shape.block_rows",
+            "formed if is_formed else shape.block_rows",
+            "shape.block_rows",
             "test_plan_counts_the_rows_that_are_summed_at_a_time",
         ),
         (
@@ -3214,9 +3214,9 @@ MUTANTS = [
             "test_final_rows_have_norm_at_most_one_for_every_released_moment",
         ),
         (
-            "linear_releases",
-            "budget.split(MOMENT_SHARE) if",
-            "(budget, budget) if",
+            "_plan_releases",
+            "part, budget = budget.split(MOMENT_SHARE)",
+            "part = budget",
             "test_the_budget_is_used_exactly",
         ),
         (
@@ -3258,14 +3258,14 @@ MUTANTS = [
         ),
         (
             "step_release",
-            "shape.n_classes, shape.block_rows",
-            "shape.n_classes, 1",
+            "shape.facts.n_classes, shape.block_rows",
+            "shape.facts.n_classes, 1",
             "test_roundings_are_those_of_the_blocks_in_which_rows_are_summed",
         ),
         (
             "moment_release",
-            "shape.n_samples, shape.block_rows",
-            "shape.n_samples, 1",
+            "shape.facts.n_privacy_units, shape.block_rows",
+            "shape.facts.n_privacy_units, 1",
             "test_roundings_are_those_of_the_blocks_in_which_rows_are_summed",
         ),
     ),
@@ -3273,7 +3273,7 @@ MUTANTS = [
         "engine/release.py",
         "tests/engine/test_linear.py",
         (
-            "events_of",
+            "described",
             "Repeated(event, count)",
             "event",
             "test_equal_neighbouring_events_become_one",
@@ -3382,7 +3382,7 @@ MUTANTS = [
         ),
     ),
     *of(
-        "engine/recalibration.py",
+        "engine/noise_of_steps.py",
         "tests/engine/test_recalibration.py",
         (
             "recalibrated",
@@ -3486,16 +3486,9 @@ MUTANTS = [
         "tests/test_persons.py",
         (
             "PrivateTableClassifier._validate",
-            "frame.n_rows if is_counted else 1",
+            "frame.n_rows if table is None and groups is None else 1",
             "frame.n_rows",
             "test_no_warning_and_no_limit_tells_how_many_rows_people_have",
-        ),
-        (
-            "PrivateTableClassifier._selection",
-            'self.features != "auto" or facts.balances_classes',
-            'self.features != "auto"',
-            "tests/estimators/test_balanced.py"
-            "::test_no_selection_from_a_list_takes_the_place_of_a_balanced_fit",
         ),
         (
             "PrivateTableClassifier._steps",
@@ -3528,7 +3521,7 @@ MUTANTS = [
         ),
     ),
     *of(
-        "engine/standard_errors.py",
+        "engine/noise_of_steps.py",
         "tests/engine/test_standard_errors.py",
         (
             "step_errors",
@@ -3714,25 +3707,29 @@ MUTANTS = [
         "estimators/_small_tables.py",
         "tests/estimators/test_small_tables.py",
         (
-            "SmallTableFit.run",
+            "fitted_of",
             "model.error_share",
-            "np.mean((X @ coefficients * norm + model.intercept > 0) != data.class_indices)",
+            "0.9 * model.error_share",
             "test_a_share_of_errors_is_made_of_what_was_released",
         ),
         (
-            "SmallTableFit.run",
+            "fitted_of",
             "coefficients = coefficients / norm",
             "pass",
             "test_rows_and_their_norm_in_another_unit_have_the_same_scores",
         ),
+    ),
+    *of(
+        "selection/rule.py",
+        "tests/estimators/test_small_tables.py",
         (
-            "plan_small_fit",
+            "small_table_rule",
             "facts.n_features if widths is None else sum(widths)",
             "facts.n_features",
             "test_indicators_of_what_is_missing_do_not_count_as_columns",
         ),
         (
-            "plan_small_fit",
+            "small_table_rule",
             "facts.n_features if widths is None else len(widths)",
             "facts.n_features",
             "test_a_list_of_categories_counts_as_less_than_its_encoded_columns",
@@ -3746,6 +3743,13 @@ MUTANTS = [
             " or facts.has_weights",
             "",
             "test_small_tables_with_weights_are_left_to_the_engine",
+        ),
+        (
+            "plan_small_fit",
+            " or facts.balances_classes",
+            "",
+            "tests/estimators/test_balanced.py"
+            "::test_no_selection_from_a_list_takes_the_place_of_a_balanced_fit",
         ),
     ),
     *of(
@@ -3863,7 +3867,7 @@ MUTANTS = [
         ),
         (
             "risk_of",
-            "formed if is_formed else read.shape.block_rows",
+            "formed if is_formed else shape.block_rows",
             "1",
             "test_allowances_are_for_the_blocks_that_are_summed",
         ),
@@ -3923,7 +3927,7 @@ MUTANTS = [
         ),
     ),
     *of(
-        "estimators/_rare_tables.py",
+        "estimators/_table_plans.py",
         "tests/estimators/test_ranked_by_a_column.py",
         (
             "RareTableFit.run",
@@ -3972,19 +3976,19 @@ MUTANTS = [
         "estimators/table.py",
         "tests/estimators/test_ranked_by_a_column.py",
         (
-            "PrivateTableClassifier._column_limit",
+            "PrivateTableClassifier._rare_fit",
             "facts.is_chunked or",
             "",
             "test_steps_alone_follow_rows_in_chunks",
         ),
         (
-            "PrivateTableClassifier._column_limit",
+            "PrivateTableClassifier._rare_fit",
             "or facts.has_people",
             "",
             "test_steps_alone_follow_people_and_weights",
         ),
         (
-            "PrivateTableClassifier._column_limit",
+            "PrivateTableClassifier._rare_fit",
             "or facts.has_weights",
             "",
             "test_steps_alone_follow_people_and_weights",
@@ -7676,14 +7680,14 @@ MUTANTS = [
         "tests/estimators/test_sample_weight.py",
         (
             "moment_release",
-            "if shape.has_weights and shape.constant else",
-            "if shape.has_weights else",
+            "if shape.facts.has_weights and shape.constant else",
+            "if shape.facts.has_weights else",
             "test_rows_without_an_intercept_have_weights_too",
         ),
         (
-            "plan_features",
-            "has_weights=facts.has_weights",
-            "has_weights=False",
+            "moment_release",
+            "if shape.facts.has_weights and shape.constant",
+            "if shape.facts.has_weights and not shape.features",
             "test_without_noise_a_record_of_weight_zero_is_absent_from_features",
         ),
     ),

@@ -373,7 +373,7 @@ def test_the_files_that_a_default_fit_executes_are_listed(data_norm):
     assert {"engine/steps.py", "privacy/mechanisms.py"} <= found
     others = (
         "papers/", "selection/small", "selection/column", "estimators/_ranking",
-        "estimators/_centred", "estimators/_kernel_features", "ledger", "optim/solvers",
+        "estimators/_centred", "estimators/kernel", "ledger", "optim/solvers",
         "privacy/exponential", "privacy/random_stopping", "projection/features",
     )  # fmt: skip
     assert not [name for name in found if name.startswith(others)]

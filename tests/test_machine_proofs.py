@@ -20,6 +20,7 @@ from scipy.special import softmax
 from dp_halfspace import PrivateTableClassifier
 from dp_halfspace.data.people import People
 from dp_halfspace.engine import counts, linear, moment, scales, steps
+from dp_halfspace.engine.plan import PublicFacts
 from dp_halfspace.estimators import table
 from dp_halfspace.optim.certificate import EPS, gradient_error
 from dp_halfspace.privacy import exponential
@@ -168,7 +169,7 @@ def of_row_factor(rng):
 def of_first_length(rng):
     n_columns = int(rng.choice([2, moment.WIDEST + 1]))
     constant = float(rng.uniform(0.2, 5.0))
-    shape = linear.Shape(3, n_columns, 2, unit=1.0, constant=constant)
+    shape = linear.Shape(PublicFacts(3, n_columns, 2, (1.0, 1.0)), constant)
     data = SimpleNamespace(
         X=rng.normal(size=(3, n_columns)), class_indices=np.array([0, 1, 1]), people=None,
         weights=None,

@@ -13,6 +13,7 @@ from scipy.special import lambertw
 from dp_halfspace import ObjectivePerturbationClassifier, OutputPerturbationClassifier
 from dp_halfspace._rounding import DOWN, FAR_DOWN, FAR_UP, UP, WIDE_DOWN
 from dp_halfspace.engine.counts import count_noise
+from dp_halfspace.engine.linear import Shape
 from dp_halfspace.engine.moment import moment_noise
 from dp_halfspace.engine.plan import PublicFacts
 from dp_halfspace.engine.scales import plan_column_scales
@@ -333,7 +334,7 @@ def releases_of(estimator):
 OF_ROWS = {"data_norm": 1.0, "classes": [0, 1], "alpha": 0.5, "epsilon": 2.0, "delta": 1e-3}
 NOISY = OutputPerturbationClassifier(preconditioner=False, **OF_ROWS)
 PERTURBED = ObjectivePerturbationClassifier(rows="clipped", **OF_ROWS)
-CENTRED = _centred.RowsRead(PublicFacts(30, 2, 2, (1.0, 1.0)), 1.0)
+CENTRED = Shape(PublicFacts(30, 2, 2, (1.0, 1.0)), 1.0)
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ columns hold for them: ``docs/proofs/engine.md``, section 8.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
@@ -86,15 +86,17 @@ class Features:
         takes any row.
     memory : int
         Number of bytes of features that are kept.
+    clips_rows : bool
+        Whether rows far from the mean are shortened when they are scored.
     """
 
     feature_map: FeatureMap
     unit: float
-    scales: ColumnScales | None
-    estimated: NDArray[np.intp]
-    indicated: NDArray[np.intp]
-    longest: float
-    memory: int
+    scales: ColumnScales | None = None
+    estimated: NDArray[np.intp] = field(default_factory=lambda: np.arange(0))
+    indicated: NDArray[np.intp] = field(default_factory=lambda: np.arange(0))
+    longest: float = math.inf
+    memory: int = 0
     clips_rows: bool = True
 
     @property
@@ -127,24 +129,18 @@ class Features:
         Records with weights, and rows of people, are written whatever their number.
         """
         X = canonical_csr(data.X) if sparse.issparse(data.X) else data.X
-        size = 4 * int(X.shape[0]) * self.n_columns
         if data.people is not None:
             rows = data.people.row_by_row(lambda index: self.write(X[index]))
             return replace(data, X=rows)
-        if isinstance(X, Chunks):
-            made = replace(X.each(self.write), n_columns=self.n_columns, sample=self.nothing)
-            return replace(data, X=made.kept() if size <= self.memory else made)
-        if size <= self.memory or data.weights is not None:
-            return replace(data, X=self.write(X))
-        step = max(rows_of_block(4 * self.n_columns), AT_ONCE)
-        made = _in_chunks(X, step).each(self.write)
-        made = replace(made, n_columns=self.n_columns, sample=self.nothing)
-        return replace(data, X=made, class_indices=_in_chunks(data.class_indices, step))
-
-    @property
-    def nothing(self) -> NDArray[np.float32]:
-        """The features of no rows."""
-        return np.empty((0, self.n_columns), dtype=np.float32)
+        codes, is_small = data.class_indices, 4 * int(X.shape[0]) * self.n_columns <= self.memory
+        if not isinstance(X, Chunks):
+            if is_small or data.weights is not None:
+                return replace(data, X=self.write(X))
+            step = max(rows_of_block(4 * self.n_columns), AT_ONCE)
+            X, codes = _in_chunks(X, step), _in_chunks(codes, step)
+        nothing = np.empty((0, self.n_columns), dtype=np.float32)
+        made = replace(X.each(self.write), n_columns=self.n_columns, sample=nothing)
+        return replace(data, X=made.kept() if is_small else made, class_indices=codes)
 
     def write(self, rows: Any) -> NDArray[np.float32]:
         """Return the features of rows, which may be coded; each is mapped by itself."""

@@ -11,7 +11,7 @@ Proof: ``docs/proofs/engine.md``; constants: ``docs/defaults.md``.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -38,9 +38,9 @@ from dp_halfspace.engine.moment import (
     moment_noise,
     packed,
 )
+from dp_halfspace.engine.noise_of_steps import recalibrated, standard_errors, step_errors
 from dp_halfspace.engine.plan import FitPlan, Fitted, PublicFacts, refuse_projected_rows
-from dp_halfspace.engine.recalibration import recalibrated
-from dp_halfspace.engine.release import Release, asks_of, events_of, run
+from dp_halfspace.engine.release import Release, described, released, run
 from dp_halfspace.engine.scales import (
     CLIP,
     SHARE,
@@ -50,7 +50,6 @@ from dp_halfspace.engine.scales import (
     in_column_scales,
     plan_column_scales,
 )
-from dp_halfspace.engine.standard_errors import standard_errors, step_errors
 from dp_halfspace.engine.steps import (
     N_AVERAGED,
     N_STEPS,
@@ -112,39 +111,43 @@ class Known(KnownScales):
     walk: Walk | None = None
     total: float = 0.0
 
-    @property
-    def released_walk(self) -> Walk:
-        """The walk, after the first step."""
-        assert self.walk is not None
-        return self.walk
-
-    @property
-    def released_centring(self) -> Centring:
-        """The map of the rows, after the second moment."""
-        assert self.centring is not None
-        return self.centring
-
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """The public facts that the releases of a fit depend on.
+    """The public numbers that the releases of a fit depend on.
 
-    `unit` is the norm of a row that counts as one, before it is clipped. `constant` is the factor
-    of the constant column, 0 without an intercept. `has_weights` says whether records have private
-    weights. The last `n_averaged` points of the steps are averaged.
+    The rows are those of a table with these `facts`: as they were handed in, in their released
+    column `scales`, projected by a public `linear_map`, or their `features`. `constant` is the
+    factor of the constant column, 0 without an intercept. The last `n_averaged` points of the steps
+    are averaged. With `is_single`, rows are read in float32.
     """
 
-    n_samples: int
-    n_columns: int
-    n_classes: int
-    unit: float
-    scales: ColumnScalesPlan | None = None
+    facts: PublicFacts
     constant: float = 1.0
-    has_weights: bool = False
-    is_sparse: bool = False
+    scales: ColumnScalesPlan | None = None
+    linear_map: LinearMap | None = None
+    features: Features | None = None
     is_single: bool = False
     n_averaged: int = N_AVERAGED
-    features: Features | None = None
+
+    def __post_init__(self) -> None:
+        if self.linear_map is not None:
+            refuse_projected_rows(self.facts.n_privacy_units, self.linear_map.n_components)
+
+    @property
+    def n_columns(self) -> int:
+        """Number of columns of rows before their constant."""
+        if self.features is not None:
+            return self.features.n_columns
+        linear_map = self.linear_map
+        return self.facts.n_features if linear_map is None else linear_map.n_components
+
+    @property
+    def unit(self) -> float:
+        """Norm of a row that counts as one, before it is clipped."""
+        if self.features is not None:
+            return 1.0
+        return self.facts.data_norm if self.scales is None else math.sqrt(self.facts.n_features)
 
     @property
     def kind(self) -> type:
@@ -176,40 +179,17 @@ class Shape:
         if known.centring is not None:
             length = known.centring.length
         flat = length / max(1.0, self.constant)
-        walk = first_walk(self.n_final, self.n_classes, known.total, mu, flat)
+        walk = first_walk(self.n_final, self.facts.n_classes, known.total, mu, flat)
         return replace(walk, n_averaged=self.n_averaged)
 
     @property
     def block_rows(self) -> int:
         """How many rows are summed at a time."""
+        sizes = self.facts.n_privacy_units, self.n_columns
         if self.is_single:
-            return single_block_size(self.n_samples, self.n_columns)
-        return block_size(self.n_samples, self.n_columns, is_sparse=self.is_sparse)
-
-
-def linear_releases(shape: Shape, budget: Budget) -> list[Release[Any]]:
-    """Return the releases of a linear fit within a Gaussian budget.
-
-    The budget has been lowered by that of the scales. Features of rows have a known length.
-    """
-    releases: list[Release[Any]] = []
-    if shape.scales is not None:
-        found = shape.scales.releases()
-        if shape.features is not None:
-            found = [_of_numbers(release, shape.features.estimated) for release in found]
-        releases += found
-    if shape.features is None:
-        if releases:
-            # The scales are those of the rows as they were handed in.
-            releases[-1] = replace(releases[-1], row_map=partial(scaled_rows, shape))
-        length, budget = budget.split(NUMBER_SHARE)
-        releases.append(length_release(shape, length, partial(first_rows, shape)))
-    elif releases:
-        releases[-1] = replace(releases[-1], row_map=partial(first_rows, shape))
-    moment, steps = budget.split(MOMENT_SHARE) if shape.has_moment else (budget, budget)
-    if shape.has_moment:
-        releases.append(moment_release(shape, moment, final_rows))
-    return [*releases, *[step_release(shape, steps)] * N_STEPS]
+            return single_block_size(*sizes)
+        is_changed = self.linear_map is not None or self.features is not None
+        return block_size(*sizes, is_sparse=self.facts.is_sparse and not is_changed)
 
 
 def _of_numbers(release: Release[Known], columns: NDArray[np.intp]) -> Release[Known]:
@@ -223,7 +203,7 @@ def _of_numbers(release: Release[Known], columns: NDArray[np.intp]) -> Release[K
 
 def scaled_rows(shape: Shape, known: Known, data: TrainingData) -> TrainingData:
     """Return the rows in their released column scales."""
-    X = in_column_scales(data.X, known.released_scales, COLUMN_CLIP, shape.kind)
+    X = in_column_scales(data.X, released(known.scales), COLUMN_CLIP, shape.kind)
     return replace(data, X=X)
 
 
@@ -235,7 +215,7 @@ def first_rows(shape: Shape, known: Known, data: TrainingData) -> SlopedRows:
     if shape.features is not None:
         data = shape.features.with_released(known.scales).of(data)
     rows = first_rows_of(shape, known.length, data)
-    make = clipped_slopes if shape.n_classes == 2 else clipped_slopes_of_many
+    make = clipped_slopes if shape.facts.n_classes == 2 else clipped_slopes_of_many
     weights = weights_of(known.class_weights, data)
     slopes = rows.apply_to_classes(make, data.class_indices, weights)
     return SlopedRows(rows, slopes, data.weights)
@@ -264,15 +244,13 @@ def clipped_rows_over(
 
 def final_rows(known: Known, private: SlopedRows) -> SlopedRows:
     """Return the centred, whitened and clipped rows, with the constant that is the same for all."""
-    centring = known.released_centring
+    centring = released(known.centring)
     how = centring.to_final, centring.longest, centring.constants
     return replace(private, X=private.X.clip_images(*how))
 
 
-def length_release(
-    shape: Shape, budget: Budget, row_map: Callable[[Known, Any], Any]
-) -> Release[Known]:
-    """Return the release of the mean squared length of the rows, after which `row_map` clips them.
+def length_release(shape: Shape, budget: Budget) -> Release[Known]:
+    """Return the release of the mean squared length of the rows.
 
     Notes
     -----
@@ -290,11 +268,10 @@ def length_release(
         return np.array([sum_of_squares(data, shape.unit)])
 
     def use(known: Known, answer: FloatArray) -> Known:
-        return replace(known, length=length_of(float(answer[0]), shape.n_samples, noise))
+        length = length_of(float(answer[0]), shape.facts.n_privacy_units, noise)
+        return replace(known, length=length)
 
-    return Release(
-        "typical length of the rows", noise.event, lambda known: noise, ask, use, row_map
-    )
+    return Release("typical length of the rows", noise.event, lambda known: noise, ask, use)
 
 
 def length_noise(budget: Budget) -> GaussianNoise | L2LaplaceNoise | NoNoise:
@@ -303,14 +280,14 @@ def length_noise(budget: Budget) -> GaussianNoise | L2LaplaceNoise | NoNoise:
 
 
 def length_of(
-    released: float, n_samples: int, noise: GaussianNoise | L2LaplaceNoise | NoNoise
+    answer: float, n_samples: int, noise: GaussianNoise | L2LaplaceNoise | NoNoise
 ) -> float:
     """Return the norm that counts as one, as a share of the public norm of a row.
 
     What the noise may hide is counted as length: rows that are too short are read less well, but
     rows that are too long are clipped.
     """
-    square = (released + noise_deviation(noise)) / n_samples
+    square = (answer + noise_deviation(noise)) / n_samples
     return min(LONGER * math.sqrt(max(square, 1.0 / _SQUARE_STEPS)), 1.0)
 
 
@@ -338,10 +315,8 @@ def _squares(X: Any, unit: float) -> NDArray[np.int64]:
     return (squares * _SQUARE_STEPS).astype(np.int64)
 
 
-def moment_release(
-    shape: Shape, budget: Budget, row_map: Callable[[Known, Any], Any] | None = None
-) -> Release[Known]:
-    """Return the release of the second moment, after which a `row_map` may centre the rows.
+def moment_release(shape: Shape, budget: Budget) -> Release[Known]:
+    """Return the release of the second moment, from which the map to centred rows follows.
 
     Notes
     -----
@@ -352,7 +327,7 @@ def moment_release(
     - Sensitivity: ``sqrt(2)`` in the Frobenius norm, and an allowance for rounding.
     - Proof: ``docs/proofs/engine.md``, section 2.
     """
-    sizes = shape.n_samples, shape.block_rows
+    sizes = shape.facts.n_privacy_units, shape.block_rows
     noise = moment_noise(*sizes, budget, is_single=shape.is_single)
 
     def ask(known: Known, private: SlopedRows) -> FloatArray:
@@ -362,15 +337,13 @@ def moment_release(
 
     def use(known: Known, answer: FloatArray) -> Known:
         # Without a constant, the moment does not contain the sum of the weights.
-        total = math.nan if shape.has_weights and shape.constant else shape.n_samples
+        total = math.nan if shape.facts.has_weights and shape.constant else sizes[0]
         distinguished = DIRECTIONS if shape.features is None else shape.features.n_directions
         how = {"constant": shape.constant, "n_directions": distinguished}
         centring, total = centring_of(answer, total, noise, **how)
         return replace(known, centring=centring, total=total)
 
-    return Release(
-        "second moment of the columns", noise.event, lambda known: noise, ask, use, row_map
-    )
+    return Release("second moment of the columns", noise.event, lambda known: noise, ask, use)
 
 
 def step_release(shape: Shape, budget: Budget) -> Release[Known]:
@@ -386,10 +359,8 @@ def step_release(shape: Shape, budget: Budget) -> Release[Known]:
     - Proof: ``docs/proofs/engine.md``, sections 4 and 5.
     """
     stretch = LARGEST_STRETCH if shape.has_moment else 1.0
-    sensitivity = step_sensitivity(
-        shape.n_samples, shape.n_final, shape.n_classes, shape.block_rows, stretch,
-        is_single=shape.is_single,
-    )  # fmt: skip
+    sizes = shape.facts.n_privacy_units, shape.n_final, shape.facts.n_classes, shape.block_rows
+    sensitivity = step_sensitivity(*sizes, stretch, is_single=shape.is_single)
     noise = budget.equal_parts(N_STEPS).noise(sensitivity)
 
     def ask(known: Known, private: SlopedRows) -> FloatArray:
@@ -410,22 +381,13 @@ def step_release(shape: Shape, budget: Budget) -> Release[Known]:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LinearFit(FitPlan):
-    """The releases of a linear fit, and what it states before they are charged.
-
-    A public `linear_map` projects the rows before anything reads them. `class_weights` are relative
-    to the largest.
-    """
+    """The releases of a linear fit, and what it states before they are charged."""
 
     shape: Shape
     releases: list[Release[Any]]
-    class_weights: FloatArray
+    events: tuple[Event, ...]
+    asks: tuple[str, ...]
     public: Mapping[str, Any]
-    linear_map: LinearMap | None = None
-
-    @property
-    def events(self) -> tuple[Event, ...]:
-        """Events that a run charges."""
-        return events_of(self.releases)
 
     @property
     def takes(self) -> frozenset[str]:
@@ -434,21 +396,18 @@ class LinearFit(FitPlan):
         It is not proved that a person counts like a record after a projection.
         """
         takes = {"sample_weight"}
-        return frozenset(takes if self.linear_map else takes | {"chunks", "groups"})
-
-    @property
-    def asks(self) -> tuple[str, ...]:
-        """What each event asks for, in words."""
-        return asks_of(self.releases)
+        return frozenset(takes if self.shape.linear_map else takes | {"chunks", "groups"})
 
     @property
     def known(self) -> Known:
         """What is known before the first release."""
-        return Known(class_weights=self.class_weights, total=self.shape.n_samples)
+        facts = self.shape.facts
+        return Known(class_weights=facts.relative_weights, total=facts.n_privacy_units)
 
     def with_class_weights(self, weights: FloatArray) -> LinearFit:
         """Weigh the classes by released numbers in [0, 1], for the same events."""
-        return replace(self, class_weights=weights)
+        facts = self.shape.facts.with_class_weights(weights)
+        return replace(self, shape=replace(self.shape, facts=facts))
 
     def run(self, door: Door) -> Fitted:
         """Make the releases, and return the model that follows from them."""
@@ -458,12 +417,12 @@ class LinearFit(FitPlan):
             shows_missing = shape.features is not None and shape.features.scales is not None
             if shape.scales is None and not shows_missing:
                 door = door.map(without_missing)
-            if self.linear_map is not None:
-                door = door.map(partial(mapped, self.linear_map))
+            if shape.linear_map is not None:
+                door = door.map(partial(mapped, shape.linear_map))
             if shape.features is not None and not shape.scales:
                 door = door.map(partial(first_rows, shape, known))
             known, _ = run(self.releases, door, known)
-        return model_of(self, known)
+        return model_of(shape, known)
 
 
 def plan_linear(
@@ -479,49 +438,48 @@ def plan_linear(
     `constant` is the factor of the constant column, 0 without an intercept; the last `n_averaged`
     points of the steps are averaged. Rows that a public `linear_map` projects have a stated scale.
     """
-    if linear_map is not None:
-        refuse_projected_rows(facts.n_privacy_units, linear_map.n_components)
     sizes = facts.n_privacy_units, facts.n_features
     can_scale = not facts.is_sparse and linear_map is None and facts.n_features <= WIDEST
     paid = None
     if can_scale and (not facts.is_scale_stated or scales_pay(*sizes, budget.mu)):
         paid = affordable_scales(*sizes, budget)
     scales, rest = paid or (None, budget)
-    shape = Shape(
-        n_samples=facts.n_privacy_units,
-        n_columns=facts.n_features if linear_map is None else linear_map.n_components,
-        n_classes=facts.n_classes,
-        unit=math.sqrt(facts.n_features) if scales else facts.data_norm,
-        scales=scales,
-        constant=constant,
-        has_weights=facts.has_weights,
-        is_sparse=facts.is_sparse and linear_map is None,
-        is_single=linear_map is None and (facts.copies_are_single if scales else facts.is_single),
-        n_averaged=n_averaged,
-    )
+    is_single = linear_map is None and (facts.copies_are_single if scales else facts.is_single)
+    shape = Shape(facts, constant, scales, linear_map, is_single=is_single, n_averaged=n_averaged)
     public = {
         "data_norm": None if scales else facts.data_norm,
         "private_column_scales": scales is not None,
     }
-    return _plan_releases(facts, shape, rest, public, linear_map)
+    return _plan_releases(shape, rest, public)
 
 
-def _plan_releases(
-    facts: PublicFacts,
-    shape: Shape,
-    budget: Budget,
-    public: Mapping[str, Any],
-    linear_map: LinearMap | None = None,
-) -> LinearFit:
-    """Plan the releases of a fit, which states `public`, too."""
+def _plan_releases(shape: Shape, budget: Budget, public: Mapping[str, Any]) -> LinearFit:
+    """Plan the releases of a fit within a Gaussian budget; it states `public`, too.
+
+    The budget has been lowered by that of the scales. Features of rows have a known length.
+    """
+    releases: list[Release[Any]] = [] if shape.scales is None else shape.scales.releases()
+    if shape.features is not None:
+        releases = [_of_numbers(release, shape.features.estimated) for release in releases]
+    if releases:
+        # The scales are those of the rows as they were handed in.
+        row_map = scaled_rows if shape.features is None else first_rows
+        releases[-1] = replace(releases[-1], row_map=partial(row_map, shape))
+    if shape.features is None:
+        part, budget = budget.split(NUMBER_SHARE)
+        length = length_release(shape, part)
+        releases.append(replace(length, row_map=partial(first_rows, shape)))
+    if shape.has_moment:
+        part, budget = budget.split(MOMENT_SHARE)
+        releases.append(replace(moment_release(shape, part), row_map=final_rows))
+    releases += [step_release(shape, budget)] * N_STEPS
     stated = {
         "solver": "noisy_gd",
         **public,
         "private_second_moment": shape.has_moment,
         **({"precision": "float32"} if shape.is_single else {}),
     }
-    releases, weights = linear_releases(shape, budget), facts.relative_weights
-    return LinearFit(shape, releases, weights, stated, linear_map)
+    return LinearFit(shape, releases, *described(releases), stated)
 
 
 def mapped(linear_map: LinearMap, data: TrainingData) -> TrainingData:
@@ -552,19 +510,10 @@ def plan_features(
     if len(features.estimated):
         part, rest = budget.split(SHARE)
         scales = plan_column_scales(facts.n_privacy_units, len(features.estimated), part)
-    shape = Shape(
-        n_samples=facts.n_privacy_units,
-        n_columns=features.n_columns,
-        n_classes=facts.n_classes,
-        unit=1.0,
-        scales=scales,
-        constant=constant,
-        has_weights=facts.has_weights,
-        # The sums over the rows of people are in float64.
-        is_single=not facts.has_people,
-        features=features,
-    )
-    return _plan_releases(facts, shape, rest, public)
+    # The sums over the rows of people are in float64.
+    is_single = not facts.has_people
+    shape = Shape(facts, constant, scales, features=features, is_single=is_single)
+    return _plan_releases(shape, rest, public)
 
 
 def in_columns(shape: Shape, known: Known, found: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -584,16 +533,16 @@ def in_columns(shape: Shape, known: Known, found: FloatArray) -> tuple[FloatArra
     return mapped[:, :size] / (lengthened * (shape.unit * known.length)), intercepts
 
 
-def model_of(plan: LinearFit, known: Known) -> Fitted:
+def model_of(shape: Shape, known: Known) -> Fitted:
     """Return the coefficients for columns in their scales: post-processing."""
-    shape, linear_map, features = plan.shape, plan.linear_map, plan.shape.features
-    if known.centring is not None and shape.n_classes == 2:
+    linear_map, features = shape.linear_map, shape.features
+    if known.centring is not None and shape.facts.n_classes == 2:
         if shape.constant:
-            how = known.released_walk, known.centring, known.total, known.class_weights
+            how = released(known.walk), known.centring, known.total, known.class_weights
             known = replace(known, walk=recalibrated(*how))
         if features is not None and features.n_joint:
             known = replace(known, walk=with_shrunk_joint(shape, known, features.n_joint))
-    average = np.atleast_2d(known.released_walk.average.T)
+    average = np.atleast_2d(released(known.walk).average.T)
     coefficients, intercepts = in_columns(shape, known, average)
     margin = 1.0 / max(float(np.linalg.norm(average)), 1.0)
     if features is not None:
@@ -610,14 +559,14 @@ def model_of(plan: LinearFit, known: Known) -> Fitted:
                 "margin_": margin,
                 "feature_map_": features.feature_map,
                 "n_components_": features.n_columns,
-                "row_clip_": known.released_centring.feature_clip() if clips else None,
+                "row_clip_": released(known.centring).feature_clip() if clips else None,
             },
             scales=features.with_released(known.scales).scales,
             clip=CLIP,
         )
     if linear_map is not None:
         coefficients = linear_map.pull_back(coefficients)
-    errors, intercept_errors = errors_of(shape, known, linear_map)
+    errors, intercept_errors = errors_of(shape, known)
     clips = known.scales is not None and known.centring is not None
     return Fitted(
         coefficients,
@@ -631,15 +580,13 @@ def model_of(plan: LinearFit, known: Known) -> Fitted:
         },
         scales=known.scales,
         clip=COLUMN_CLIP,
-        row_clip=known.released_centring.row_clip(shape.unit * known.length) if clips else None,
+        row_clip=released(known.centring).row_clip(shape.unit * known.length) if clips else None,
     )
 
 
-def errors_of(
-    shape: Shape, known: Known, linear_map: LinearMap | None
-) -> tuple[FloatArray, FloatArray]:
+def errors_of(shape: Shape, known: Known) -> tuple[FloatArray, FloatArray]:
     """Return the standard errors of coefficients and intercepts: post-processing."""
-    walk, weights = known.released_walk, known.class_weights
+    walk, weights, linear_map = released(known.walk), known.class_weights, shape.linear_map
     unit = shape.unit * known.length
     if known.centring is not None:
         of_scales = 0.0, 0.0
@@ -672,7 +619,7 @@ def with_shrunk_joint(shape: Shape, known: Known, n_joint: int) -> Walk:
     that neither the noise of the steps nor that of the sample explains: where columns do not act
     jointly, these features would only carry noise.
     """
-    walk, centring, weights = known.released_walk, known.released_centring, known.class_weights
+    walk, centring, weights = released(known.walk), released(known.centring), known.class_weights
     joint = slice(shape.n_columns - n_joint, shape.n_columns)
     how = walk, centring.with_shared_trace(), known.total, weights
     variances = np.square(step_errors(*how)).sum(axis=(0, 1))[:-1]
@@ -692,7 +639,7 @@ def noise_of_features(shape: Shape, known: Known) -> tuple[FloatArray, FloatArra
     """
     centring = known.centring
     if centring is None:
-        return np.eye(shape.n_columns), errors_of(shape, known, None)[0]
+        return np.eye(shape.n_columns), errors_of(shape, known)[0]
     weights = known.class_weights
-    how = known.released_walk, centring.with_shared_trace(), known.total, weights, (0.0, 0.0)
+    how = released(known.walk), centring.with_shared_trace(), known.total, weights, (0.0, 0.0)
     return centring.directions, standard_errors(*how)[0] / (shape.unit * known.length)

@@ -190,8 +190,8 @@ class Fitted:
     row_clip: RowClip | None = None
 
 
-class PublicPlan(Protocol):
-    """What a plan states before it is charged."""
+class FitPlan(Protocol):
+    """All public numbers of one fit; a run makes only the releases that its events describe."""
 
     @property
     def events(self) -> tuple[Event, ...]:
@@ -202,10 +202,6 @@ class PublicPlan(Protocol):
     def public(self) -> Mapping[str, Any]:
         """Public facts for the record."""
         ...
-
-
-class FitPlan(PublicPlan, Protocol):
-    """All public numbers of one fit; a run makes only the releases that its events describe."""
 
     @property
     def takes(self) -> frozenset[str]:
@@ -238,17 +234,17 @@ class WrappedPlan(FitPlan):
     """A fit that transforms the rows and then runs another plan, with the events of that plan."""
 
     facts: PublicFacts
-    plan: PublicPlan
+    plan: Any
 
     @property
     def events(self) -> tuple[Event, ...]:
         """Events that a run charges."""
-        return self.plan.events
+        return tuple(self.plan.events)
 
     @property
     def public(self) -> Mapping[str, Any]:
         """Public facts for the record."""
-        return self.plan.public
+        return dict(self.plan.public)
 
 
 def for_rows_as_given(

@@ -23,6 +23,7 @@ from dp_halfspace.privacy.mechanisms import NoNoise
 
 # What was released so far, and public numbers.
 Known = TypeVar("Known")
+Answer = TypeVar("Answer")
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +57,12 @@ class Release(Generic[Known]):
     row_map: Callable[[Known, Any], Any] | None = None
 
 
+def released(answer: Answer | None) -> Answer:
+    """Return a part of what is known that an earlier release has told."""
+    assert answer is not None
+    return answer
+
+
 def run(releases: Iterable[Release[Known]], door: Door, known: Known) -> tuple[Known, Door]:
     """Make the releases in their order.
 
@@ -81,25 +88,19 @@ def run(releases: Iterable[Release[Known]], door: Door, known: Known) -> tuple[K
     return known, door
 
 
-def events_of(releases: Sequence[Release[Any]]) -> tuple[Event, ...]:
-    """Return the events that the releases cost together; equal neighbours become one."""
-    if _is_exact(releases):
+def described(releases: Sequence[Release[Any]]) -> tuple[tuple[Event, ...], tuple[str, ...]]:
+    """Return the events that the releases cost together, and in words what each asks for.
+
+    Equal neighbours become one event.
+    """
+    if any(release.event == NoNoise.event for release in releases):
         # An exact release has no guarantee, and nor has the whole.
-        return (NoNoise.event,)
-    runs = ((event, len(list(group))) for event, group in groupby(r.event for r in releases))
-    return tuple(event if count == 1 else Repeated(event, count) for event, count in runs)
-
-
-def asks_of(releases: Sequence[Release[Any]]) -> tuple[str, ...]:
-    """Return what each of these events asks for, in words."""
-    if _is_exact(releases):
-        return ("everything, without noise",)
-    found = []
-    for _, group in groupby(releases, lambda release: release.event):
+        return (NoNoise.event,), ("everything, without noise",)
+    events: list[Event] = []
+    asks: list[str] = []
+    for event, group in groupby(releases, lambda release: release.event):
         names = Counter(release.name for release in group)
-        found.append(" and ".join(f"{n} {k}s" if n > 1 else k for k, n in names.items()))
-    return tuple(found)
-
-
-def _is_exact(releases: Iterable[Release[Any]]) -> bool:
-    return any(release.event == NoNoise.event for release in releases)
+        count = names.total()
+        events.append(event if count == 1 else Repeated(event, count))
+        asks.append(" and ".join(f"{n} {k}s" if n > 1 else k for k, n in names.items()))
+    return tuple(events), tuple(asks)

@@ -29,7 +29,7 @@ from dp_halfspace._memory import CACHED_BYTES, NUMBER_BYTES, refuse_beyond_memor
 from dp_halfspace._rounding import UP
 from dp_halfspace.data.chunks import Chunks, sum_over_chunks
 from dp_halfspace.data.people import People
-from dp_halfspace.engine.release import Release, run
+from dp_halfspace.engine.release import Release, released, run
 from dp_halfspace.privacy.budget import Budget
 from dp_halfspace.privacy.door import Door
 from dp_halfspace.privacy.events import Event
@@ -290,12 +290,6 @@ class KnownScales:
     scales: ColumnScales | None = None
     narrow: NDArray[np.intp] = field(default_factory=lambda: np.empty(0, dtype=np.intp))
 
-    @property
-    def released_scales(self) -> ColumnScales:
-        """The scales, after the first release."""
-        assert self.scales is not None
-        return self.scales
-
 
 class Columns(NamedTuple):
     """The rows of a matrix, which may belong to people."""
@@ -419,7 +413,7 @@ class ColumnScalesPlan:
     def run(self, door: Door) -> ColumnScales:
         """Make the releases alone, and return the scales."""
         known: KnownScales = run(self.releases(), door, KnownScales())[0]
-        return known.released_scales
+        return released(known.scales)
 
     def _use_octaves(self, known: KnownScales, noisy: FloatArray) -> KnownScales:
         distribution = NoiseDistribution(noise_deviation(self.octaves), self.cells.is_pure)
@@ -433,7 +427,8 @@ class ColumnScalesPlan:
         return _noise_of_counts(len(known.narrow), self.cells) if len(known.narrow) else None
 
     def _use_cells(self, known: KnownScales, noisy: FloatArray) -> KnownScales:
-        center, scale = known.released_scales.center.copy(), known.released_scales.scale.copy()
+        found = released(known.scales)
+        center, scale = found.center.copy(), found.scale.copy()
         noise = _noise_of_counts(len(known.narrow), self.cells)
         distribution = NoiseDistribution(noise_deviation(noise), self.cells.is_pure)
         for j, low, high, cells in zip(known.narrow, *_ends(known), noisy, strict=True):
@@ -449,8 +444,9 @@ class ColumnScalesPlan:
         mean = CLIP * sums[0] * _kept(of_mean)
         square = 1.0 + (CLIP**2 / _SQUARE_WEIGHT * sums[1] - 1.0) * _kept(of_square)
         factor = np.sqrt(np.clip(square - mean**2, _SMALLEST_SQUARE, CLIP**2))
-        center, scale = known.released_scales.center, known.released_scales.scale
-        return replace(known, scales=ColumnScales(center + scale * mean, scale * factor))
+        found = released(known.scales)
+        scales = ColumnScales(found.center + found.scale * mean, found.scale * factor)
+        return replace(known, scales=scales)
 
 
 def _kept(variance: float) -> float:
@@ -460,7 +456,7 @@ def _kept(variance: float) -> float:
 
 def _ends(known: KnownScales) -> FloatArray:
     """Return the ends of the ranges in which narrow columns are counted again."""
-    return np.sort(np.multiply.outer(_RANGE, known.released_scales.center[known.narrow]), axis=0)
+    return np.sort(np.multiply.outer(_RANGE, released(known.scales).center[known.narrow]), axis=0)
 
 
 def _weights(rows: Any) -> FloatArray | None:

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, ClassVar
 
@@ -39,10 +39,9 @@ from dp_halfspace.engine.linear import (
     moment_release,
 )
 from dp_halfspace.engine.moment import CONSTANT, Centring, moment_noise
+from dp_halfspace.engine.noise_of_steps import MASSES, NODES, corrected_line
 from dp_halfspace.engine.plan import FitPlan, Fitted, PublicFacts, WrappedPlan, for_rows_as_given
-from dp_halfspace.engine.recalibration import corrected_line
 from dp_halfspace.engine.release import Release, run
-from dp_halfspace.engine.standard_errors import MASSES, NODES
 from dp_halfspace.optim.losses import LOGISTIC, Loss
 from dp_halfspace.optim.risks import MarginRisk, SoftmaxRisk, empirical_risk
 from dp_halfspace.optim.solvers import Optimizer
@@ -60,7 +59,6 @@ from dp_halfspace.privacy.budget import Budget
 from dp_halfspace.privacy.door import Door
 from dp_halfspace.privacy.events import Event, Gaussian
 from dp_halfspace.privacy.mechanisms import noise_deviation
-from dp_halfspace.projection.linear import LinearMap
 from dp_halfspace.rows.blocks import FloatArray, block_size
 from dp_halfspace.rows.chunked_rows import rows_over
 from dp_halfspace.rows.mapped_rows import FormedRows, MappedRows, formed_block_rows
@@ -75,56 +73,37 @@ COMPONENTS = 150
 
 
 @dataclass(frozen=True, slots=True)
-class RowsRead:
-    """The public numbers of the rows of a minimisation.
-
-    `constant` is the factor of the constant column, 0 without an intercept. A public `linear_map`
-    is applied first.
-    """
-
-    facts: PublicFacts
-    constant: float
-    linear_map: LinearMap | None = None
-
-    @property
-    def shape(self) -> Shape:
-        """The shape that the releases of length and moment depend on."""
-        facts, linear_map = self.facts, self.linear_map
-        return Shape(
-            n_samples=facts.n_privacy_units,
-            n_columns=facts.n_features if linear_map is None else linear_map.n_components,
-            n_classes=facts.n_classes,
-            unit=facts.data_norm,
-            constant=self.constant,
-            has_weights=facts.has_weights,
-            is_sparse=facts.is_sparse and linear_map is None,
-        )
-
-    @property
-    def has_norm(self) -> bool:
-        """Whether the norm of rows as they were handed in is stated."""
-        return self.facts.is_scale_stated and self.linear_map is None
-
-
-@dataclass(frozen=True, slots=True)
 class CentredFit(FitPlan):
     """A released moment, and one released minimiser for the rows that it maps.
 
     `releases` are those of the length and the moment of the rows, none where the moment is not
-    worth its cost. The minimiser has rows of norm at most ``1 + 2^-40``. `attributes` are the names
-    of the further fitted attributes that are wanted. With `recalibrates` the intercept and the
-    length that a chosen regulariser takes are given back.
+    worth its cost. The minimiser has rows of norm at most ``1 + 2^-40``. With `recalibrates` the
+    intercept and the length that a chosen regulariser takes are given back. `attributes` are the
+    names of the further fitted attributes that are wanted. `public` are the facts for the record,
+    which begin with those of the plan itself.
     """
 
-    read: RowsRead
+    shape: Shape
     releases: tuple[Release[Known], ...]
     minimiser: PerturbedMinimiser
-    public: Mapping[str, Any]
+    recalibrates: bool
     attributes: tuple[str, ...] = ()
-    recalibrates: bool = False
+    public: Mapping[str, Any] = field(default_factory=dict)
     # Weights of records do not change the cost.
     takes: ClassVar[frozenset[str]] = frozenset({"sample_weight"})
     column_clip: ClassVar[float] = COLUMN_CLIP
+
+    def __post_init__(self) -> None:
+        linear_map = self.shape.linear_map
+        projection = None if linear_map is None else type(linear_map).__name__
+        own = {"private_second_moment": bool(self.releases), "projection": projection}
+        public = {**own, **self.minimiser.public, **self.public}
+        object.__setattr__(self, "public", public)
+
+    @property
+    def has_norm(self) -> bool:
+        """Whether the norm of rows as they were handed in is stated."""
+        return self.shape.facts.is_scale_stated and self.shape.linear_map is None
 
     @property
     def events(self) -> tuple[Event, ...]:
@@ -133,13 +112,13 @@ class CentredFit(FitPlan):
 
     def with_class_weights(self, weights: FloatArray) -> CentredFit:
         """Weigh the classes by released numbers in [0, 1], for the same events."""
-        read = replace(self.read, facts=self.read.facts.with_class_weights(weights))
-        return replace(self, read=read)
+        facts = self.shape.facts.with_class_weights(weights)
+        return replace(self, shape=replace(self.shape, facts=facts))
 
     def run(self, door: Door) -> Fitted:
         """Release the map and the minimiser, and map its coefficients back."""
-        shape, linear_map = self.read.shape, self.read.linear_map
-        known = Known(total=shape.n_samples)
+        shape, facts, linear_map = self.shape, self.shape.facts, self.shape.linear_map
+        known = Known(total=facts.n_privacy_units)
         with single_blas_thread():
             if linear_map is not None:
                 door = door.map(partial(mapped, linear_map))
@@ -152,7 +131,7 @@ class CentredFit(FitPlan):
                 coefficients, intercepts = for_rows_as_given(found, constant, unit)
             else:
                 if self.recalibrates:
-                    how = centring, known.total, np.array(self.read.facts.class_weights)
+                    how = centring, known.total, np.array(facts.class_weights)
                     found = recalibrated_minimiser(self.minimiser, found, *how)
                 coefficients, intercepts = in_columns(shape, known, found)
                 each = np.eye(shape.n_columns, shape.n_final)
@@ -169,8 +148,8 @@ class CentredFit(FitPlan):
         }
         wanted = {name: more[name] for name in self.attributes}
         # Longer rows are scaled down, as in the fit, unless they are divided by their own norms.
-        clips = centring is not None and linear_map is None and not self.read.facts.in_column_scales
-        norm = shape.unit if self.read.has_norm or clips else math.inf
+        clips = centring is not None and linear_map is None and not facts.in_column_scales
+        norm = shape.unit if self.has_norm or clips else math.inf
         return Fitted(coefficients, intercepts, norm, attributes=wanted, row_clip=row_clip)
 
     def _minimised_rows(self, known: Known, data: TrainingData) -> WeighedRows:
@@ -178,10 +157,10 @@ class CentredFit(FitPlan):
 
         Without a moment each row is divided by its own norm, which changes no sign of a score.
         """
-        read, weights = self.read, np.array(self.read.facts.class_weights)
+        facts, weights = self.shape.facts, np.array(self.shape.facts.class_weights)
         if known.centring is None:
-            constant, norm = CONSTANT * read.constant, read.facts.data_norm
-            rows = normalised_rows(data.X, norm, constant or None, clips=read.has_norm)
+            constant = CONSTANT * self.shape.constant or None
+            rows = normalised_rows(data.X, facts.data_norm, constant, clips=self.has_norm)
             return weighed(rows, weights, data)
         formed, surrogate = centred_rows(data.X, known.centring)
         return replace(weighed(formed, weights, data), surrogate=surrogate)
@@ -227,15 +206,6 @@ class ClippedFit(WrappedPlan):
         return weighed(rows, np.array(self.facts.class_weights), data)
 
 
-def centred_fit(
-    read: RowsRead, releases: tuple[Release[Known], ...], plan: PerturbedMinimiser
-) -> CentredFit:
-    """Return a fit with the public facts for its record."""
-    projection = None if read.linear_map is None else type(read.linear_map).__name__
-    facts = {"private_second_moment": bool(releases), "projection": projection}
-    return CentredFit(read, releases, plan, {**facts, **plan.public})
-
-
 def centred_rows(rows: Rows, centring: Centring) -> tuple[FormedRows, MappedRows]:
     """Return the final rows, formed at every pass, or never formed.
 
@@ -248,9 +218,9 @@ def centred_rows(rows: Rows, centring: Centring) -> tuple[FormedRows, MappedRows
     return FormedRows(rows, *how), MappedRows(rows.clip_images(*how), whole)
 
 
-def can_recalibrate(read: RowsRead, loss: Loss) -> bool:
+def can_recalibrate(shape: Shape, loss: Loss) -> bool:
     """Return whether two sums over the records tell intercept and length of the coefficients."""
-    return loss is LOGISTIC and read.constant > 0.0 and read.facts.n_classes == 2
+    return loss is LOGISTIC and shape.constant > 0.0 and shape.facts.n_classes == 2
 
 
 def recalibrated_minimiser(
@@ -307,21 +277,22 @@ def plan_moment(shape: Shape, budget: Budget) -> tuple[tuple[Release[Known], ...
         return (), budget
     first, rest = budget.split(NUMBER_SHARE)
     part, rest = rest.split(MOMENT_SHARE)
-    size = shape.n_final
-    noise = moment_noise(shape.n_samples, shape.block_rows, part, is_single=False)
+    n_samples, size = shape.facts.n_privacy_units, shape.n_final
+    noise = moment_noise(n_samples, shape.block_rows, part, is_single=False)
     edge = noise_deviation(noise, size * (size + 1) // 2) * math.sqrt(2.0 * size)
-    if edge > shape.n_samples:
+    if edge > n_samples:
         return (), budget
 
     def clipped(known: Known, data: TrainingData) -> TrainingData:
         return replace(data, X=first_rows_of(shape, known.length, data))
 
-    return (length_release(shape, first, clipped), moment_release(shape, part)), rest
+    length = replace(length_release(shape, first), row_map=clipped)
+    return (length, moment_release(shape, part)), rest
 
 
-def risk_of(read: RowsRead, loss: Loss, *, is_formed: bool) -> MarginRisk | SoftmaxRisk:
+def risk_of(shape: Shape, loss: Loss, *, is_formed: bool) -> MarginRisk | SoftmaxRisk:
     """Return the risk of rows of norm at most one."""
-    facts, columns = read.facts, read.shape.n_final
+    facts, columns = shape.facts, shape.n_final
     formed = formed_block_rows(facts.n_privacy_units, columns)
     return empirical_risk(
         loss,
@@ -329,7 +300,7 @@ def risk_of(read: RowsRead, loss: Loss, *, is_formed: bool) -> MarginRisk | Soft
         columns,
         facts.n_classes,
         row_norm=UP,
-        block_rows=formed if is_formed else read.shape.block_rows,
+        block_rows=formed if is_formed else shape.block_rows,
         max_weight=max(facts.class_weights),
     )
 
@@ -355,7 +326,7 @@ def clipped_risk(
 
 
 def plan_centred_output(
-    read: RowsRead,
+    shape: Shape,
     loss: Loss,
     budget: Budget,
     *,
@@ -368,18 +339,17 @@ def plan_centred_output(
     `ridge` is per mean loss and raised to a public floor; None chooses it from public sizes. Return
     None if the moment is not worth its cost. Raise errors as :func:`plan_output` does.
     """
-    releases, rest = plan_moment(read.shape, budget)
+    releases, rest = plan_moment(shape, budget)
     if not releases:
         return None
-    risk, is_chosen = risk_of(read, loss, is_formed=True), ridge is None
+    risk, is_chosen = risk_of(shape, loss, is_formed=True), ridge is None
     ridge = mapped_row_ridge(risk, rest.mu) if ridge is None else ridge
     plan = plan_output(risk, ridge, rest.noise, optimizer=optimizer, projects=projects)
-    fit = centred_fit(read, releases, plan)
-    return replace(fit, recalibrates=is_chosen and can_recalibrate(read, loss))
+    return CentredFit(shape, releases, plan, is_chosen and can_recalibrate(shape, loss))
 
 
 def plan_centred_objective(
-    read: RowsRead,
+    shape: Shape,
     loss: Loss,
     budget: Budget,
     *,
@@ -393,8 +363,8 @@ def plan_centred_objective(
     errors as :func:`plan_objective` does.
     """
     epsilon, delta = budget.epsilon, budget.delta
-    releases, rest = plan_moment(read.shape, budget) if has_moment else ((), budget)
-    risk = risk_of(read, loss, is_formed=bool(releases))
+    releases, rest = plan_moment(shape, budget) if has_moment else ((), budget)
+    risk = risk_of(shape, loss, is_formed=bool(releases))
     # A Gaussian release and a perturbed objective are accounted for together.
     events = (release.event for release in releases)
     earlier = tuple(event for event in events if isinstance(event, Gaussian))
@@ -406,8 +376,7 @@ def plan_centred_objective(
     room = feasible_ridge(risk, wanted, left, delta, earlier)
     if room is None:
         how: dict[str, Any] = {"ridge": ridge, "has_moment": False, "optimizer": optimizer}
-        return plan_centred_objective(read, loss, budget, **how)
+        return plan_centred_objective(shape, loss, budget, **how)
     plan = plan_objective(risk, room, left, delta, earlier=earlier, optimizer=optimizer)
-    fit = centred_fit(read, releases, plan)
     is_chosen = ridge is None and bool(releases)
-    return replace(fit, recalibrates=is_chosen and can_recalibrate(read, loss))
+    return CentredFit(shape, releases, plan, is_chosen and can_recalibrate(shape, loss))

@@ -5,13 +5,9 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
+from dp_halfspace.engine.linear import Shape
 from dp_halfspace.engine.moment import WIDEST
-from dp_halfspace.estimators._centred import (
-    COMPONENTS,
-    CentredFit,
-    RowsRead,
-    plan_centred_objective,
-)
+from dp_halfspace.estimators._centred import COMPONENTS, CentredFit, plan_centred_objective
 from dp_halfspace.optim.losses import LOGISTIC
 from dp_halfspace.optim.risks import empirical_risk
 from dp_halfspace.papers.halfspace_search import plan_direction_training
@@ -57,11 +53,11 @@ def _centred_objective(problem: Problem, budget: Budget) -> CentredFit:
     """Plan a perturbed objective of centred rows, which needs no margin."""
     is_wide = budget.is_pure and problem.facts.n_features > WIDEST
     linear_map = problem.draw_map(COMPONENTS if is_wide else None)
-    read = RowsRead(problem.facts, problem.intercept or 0.0, linear_map)
-    plan = plan_centred_objective(read, LOGISTIC, budget)
-    public = {**plan.public, "solver": "objective_perturbation", "margins": [None]}
-    public["n_components"] = [None if linear_map is None else linear_map.n_components]
-    return replace(plan, attributes=("margin_", "projection_"), public=public)
+    shape = Shape(problem.facts, problem.intercept or 0.0, linear_map=linear_map)
+    plan = plan_centred_objective(shape, LOGISTIC, budget)
+    n_drawn = None if linear_map is None else linear_map.n_components
+    stated = {"solver": "objective_perturbation", "margins": [None], "n_components": [n_drawn]}
+    return replace(plan, attributes=("margin_", "projection_"), public=stated)
 
 
 def plan_objective_of_rows(

@@ -23,10 +23,10 @@ from dp_halfspace._sklearn_compat import single_blas_thread
 from dp_halfspace.data.chunks import apply_to_chunks, sum_over_chunks
 from dp_halfspace.data.people import People
 from dp_halfspace.data.validation import TrainingData
-from dp_halfspace.engine.linear import LinearFit, plan_linear, without_missing
+from dp_halfspace.engine.linear import LinearFit, Shape, plan_linear, without_missing
 from dp_halfspace.engine.plan import FitPlan, Fitted
 from dp_halfspace.engine.scales import in_column_scales
-from dp_halfspace.estimators._centred import RowsRead, plan_centred_objective
+from dp_halfspace.estimators._centred import plan_centred_objective
 from dp_halfspace.optim.losses import LOGISTIC
 from dp_halfspace.papers.pairs import Choice, RankingProblem, plan_pairs
 from dp_halfspace.privacy import accounting
@@ -137,8 +137,8 @@ def plan_ranking(problem: RankingProblem, mechanism: str, budget: Budget) -> Ran
         direction, facts = plan_pairs(problem, budget, left, choice, mechanism)
         return RankingFit(problem, direction, choice, {**public, **facts})
     if budget.is_pure:
-        read = RowsRead(problem.facts, problem.constant)
-        direction = plan_centred_objective(read, LOGISTIC, left)
+        shape = Shape(problem.facts, problem.constant)
+        direction = plan_centred_objective(shape, LOGISTIC, left)
     else:
         direction = plan_linear(problem.facts, left, constant=problem.constant)
     return RankingFit(problem, direction, choice, {**direction.public, **public})

@@ -19,7 +19,7 @@ from dp_halfspace.preprocessing.scalers import CellScaler
 from dp_halfspace.privacy.budget import Budget
 from dp_halfspace.privacy.door import Door
 from dp_halfspace.selection.rule import COUNTS_PAY, pays_for_stages, small_table_rule
-from dp_halfspace.selection.small_tables import TableSelection, plan_small_table
+from dp_halfspace.selection.small_tables import SmallModel, TableSelection, plan_small_table
 from dp_halfspace.selection.small_trees import (
     StagedSelection,
     TreeSelection,
@@ -32,13 +32,11 @@ from dp_halfspace.selection.small_trees import (
 class SmallTableFit(WrappedPlan):
     """A selection for unscaled rows, and further fitted attributes that it sets.
 
-    `counts` states whether the errors of the chosen classifier are counted. Rows are divided by
-    `norm_of_rows` before features are computed; infinity for an estimator without features.
+    `counts` states whether the errors of the chosen classifier are counted.
     """
 
     plan: TableSelection | TreeSelection | StagedSelection
     counts: bool = False
-    norm_of_rows: float = math.inf
     attributes: Mapping[str, Any] = field(default_factory=dict)
 
     @property
@@ -63,19 +61,24 @@ class SmallTableFit(WrappedPlan):
         model = self.plan.run(rows, self.facts.n_privacy_units, weights)
         if model.is_prior:
             return kept_prior(self.facts)
-        coefficients, scaler = model.coefficients, None
-        if model.exponent is None:
-            coefficients = coefficients / norm
-        else:
-            scaler = CellScaler(model.exponent, norm)
-        own = {"scaler_": scaler, "projection_": None, "margin_": 0.0}
-        return Fitted(
-            np.atleast_2d(coefficients),
-            np.atleast_1d(model.intercept),
-            data_norm=self.norm_of_rows,
-            attributes={**own, **self.attributes},
-            error_share=model.error_share,
-        )
+        fitted = fitted_of(model, norm)
+        return replace(fitted, attributes={**fitted.attributes, **self.attributes})
+
+
+def fitted_of(model: SmallModel, norm: float = 1.0) -> Fitted:
+    """Return a classifier, chosen for rows divided by a public `norm`, for unscaled rows."""
+    coefficients, scaler = model.coefficients, None
+    if model.exponent is None:
+        coefficients = coefficients / norm
+    else:
+        scaler = CellScaler(model.exponent, norm)
+    return Fitted(
+        np.atleast_2d(coefficients),
+        np.atleast_1d(model.intercept),
+        data_norm=math.inf,
+        attributes={"scaler_": scaler, "projection_": None, "margin_": 0.0},
+        error_share=model.error_share,
+    )
 
 
 def plan_small_fit(
@@ -93,23 +96,13 @@ def plan_small_fit(
     does so with enough records, for classes of equal weight and without a public model. `widths`
     are the numbers of encoded columns of each column of a table, without indicators of what is
     missing, and `n_unscaled` is the number of its columns of numbers without a range; None stands
-    for all columns unless a scale is stated. Rows in chunks, sparse rows, rows of people and rows
-    with weights are left to the engine.
+    for all columns unless a scale is stated. Rows in chunks, sparse rows, rows of people, rows with
+    weights and balanced classes are left to the engine.
     """
-    if facts.is_sparse or facts.is_chunked or facts.has_people or facts.has_weights:
+    is_refused = facts.is_chunked or facts.has_people or facts.has_weights
+    if is_refused or facts.is_sparse or facts.balances_classes:
         return None
-    if n_unscaled is None:
-        n_unscaled = 0 if facts.is_scale_stated else facts.n_features
-    if not small_table_rule(
-        n_samples=facts.n_privacy_units,
-        n_columns=facts.n_features if widths is None else len(widths),
-        n_features=facts.n_features if widths is None else sum(widths),
-        n_classes=facts.n_classes,
-        epsilon=budget.epsilon,
-        delta=budget.delta,
-        n_unscaled=n_unscaled,
-        has_prior=facts.prior is not None,
-    ):
+    if not small_table_rule(facts, budget, widths, n_unscaled):
         return None
     sizes = facts.n_privacy_units, facts.n_features
     if counts is None:

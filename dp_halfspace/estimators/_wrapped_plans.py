@@ -27,7 +27,7 @@ from dp_halfspace.privacy.events import Event
 from dp_halfspace.privacy.mechanisms import GaussianNoise, L2LaplaceNoise, NoNoise
 
 # Plans a fit, a function of public facts and of its part of a budget.
-Planner: TypeAlias = Callable[[PublicFacts, Budget], Any]
+Planner: TypeAlias = Callable[[PublicFacts, Budget], FitPlan]
 
 # An attempt to divide a budget between a fit and what precedes it is accepted if it leaves at most
 # this fraction of the budget unused; the next attempt aims at half of it.
@@ -68,11 +68,11 @@ def plan_rows(
     Scales are estimated if none was stated, as far as the budget allows. A norm of the rows is no
     substitute for them if the fit centres rows, and then they are estimated where they pay.
     """
-    wanted = partial(plan_balanced, plan) if facts.balances_classes else plan
-    if facts.is_scale_stated and not (centres and _scales_pay(facts, budget)):
+    wanted: Planner = partial(plan_balanced, plan)
+    size = facts.n_privacy_units, facts.n_features
+    is_plain = facts.is_sparse or facts.n_features > WIDEST or not centres
+    if facts.is_scale_stated and (is_plain or not scales_pay(*size, budget.mu)):
         return wanted(facts, budget)
-    n_features = facts.n_features
-    size = facts.n_privacy_units, n_features
     paid = None if facts.is_sparse else affordable_scales(*size, budget)
     if paid is None:
         inner = wanted(facts, budget)
@@ -83,7 +83,7 @@ def plan_rows(
     scales, rest = paid
     scaled = replace(
         facts,
-        data_norm=math.sqrt(n_features),
+        data_norm=math.sqrt(facts.n_features),
         is_scale_stated=False,
         in_column_scales=True,
     )
@@ -97,12 +97,6 @@ def plan_rows(
     )
     public = {**inner.public, "data_norm": None, "private_column_scales": True}
     return ScaledFit(scales, inner, (*scales.events, *inner.events), public, inner.takes)
-
-
-def _scales_pay(facts: PublicFacts, budget: Budget) -> bool:
-    if budget.is_pure or facts.is_sparse or facts.n_features > WIDEST:
-        return False
-    return scales_pay(facts.n_privacy_units, facts.n_features, budget.mu)
 
 
 def warn_of_unscaled_columns(facts: PublicFacts, budget: Budget, *, most: float = math.inf) -> None:
@@ -193,7 +187,9 @@ class BalancedFit(FitPlan):
 
 
 def plan_balanced(plan: Planner, facts: PublicFacts, budget: Budget) -> FitPlan:
-    """Divide a budget between counts of the classes and a fit with weights that balance them."""
+    """Plan a fit; divide the budget between it and counts of the classes if these balance them."""
+    if not facts.balances_classes:
+        return plan(facts, budget)
     if budget.is_pure:
         raise ValueError(
             "class_weight='balanced' needs delta > 0: for pure epsilon give PUBLIC weights"

@@ -248,15 +248,12 @@ class AdaptiveMarginClassifier(DefaultStepsClassifier):
         return None if self.prior is not None else super()._n_columns(data)
 
     def _plan(self, facts: PublicFacts, budget: Budget) -> FitPlan:
-        plan: FitPlan | None = None
-        if not facts.balances_classes and has_defaults(
-            self, AdaptiveMarginClassifier, _LINEAR_SHAPE
-        ):
+        if has_defaults(self, AdaptiveMarginClassifier, _LINEAR_SHAPE):
             from dp_halfspace.estimators._small_tables import plan_small_fit  # noqa: PLC0415
 
-            plan = plan_small_fit(facts, budget, self.random_state)
-        if plan is not None:
-            return plan
+            small = plan_small_fit(facts, budget, self.random_state)
+            if small is not None:
+                return small
         if facts.prior is not None:
             raise ValueError(
                 "prior needs few records and the default parameters, so that a fit is a selection "
@@ -266,11 +263,7 @@ class AdaptiveMarginClassifier(DefaultStepsClassifier):
             )
         if not self._takes_default_steps(is_pure=budget.is_pure):
             return plan_rows(self._plan_published, facts, budget)
-        steps: FitPlan
-        if facts.balances_classes:
-            steps = plan_balanced(self._plan_steps, facts, budget)
-        else:
-            steps = self._plan_steps(facts, budget)
+        steps = plan_balanced(self._plan_steps, facts, budget)
         if not (facts.is_scale_stated or steps.public["private_column_scales"]):
             warn_of_unscaled_columns(facts, budget, most=WIDEST)
         return steps

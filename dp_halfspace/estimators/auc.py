@@ -175,25 +175,25 @@ class PrivateAUCClassifier(PrivateLinearClassifier):
         """Plan a ranking of rows."""
         if facts.n_classes != 2:
             raise ValueError("Only binary classification is supported: a ranking has two classes")
-        is_private = isinstance(self.threshold, str)
-        if not is_private and self.threshold and not self.fit_intercept:
+        threshold = stated(self.threshold, float)
+        if threshold and not self.fit_intercept:
             raise ValueError("a threshold other than 0 needs fit_intercept=True")
-        threshold = 0.0 if isinstance(self.threshold, str) else float(self.threshold)
+        is_private = threshold is None and self.fit_intercept
         problem = RankingProblem(
             facts=replace(facts, class_weights=(1.0, 1.0)),
             loss=self.loss,
             constant=float(self.intercept_scaling),
             alpha=stated(self.alpha, float),
             positive_share=self._positive_share(facts.n_privacy_units),
-            threshold_share=self.threshold_share if is_private and self.fit_intercept else 0.0,
-            threshold=threshold,
+            threshold_share=self.threshold_share if is_private else 0.0,
+            threshold=threshold or 0.0,
             error_weights=tuple(facts.relative_weights.tolist()),
         )
         plan = plan_ranking(problem, self.mechanism, budget)
         counts = self.class_counts
         parameters = {
             "class_counts": counts if isinstance(counts, str) else [float(c) for c in counts],
-            "threshold": None if is_private else threshold,
+            "threshold": threshold,
         }
         return replace(plan, public={**plan.public, **parameters})
 

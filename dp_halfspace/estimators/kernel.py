@@ -20,14 +20,6 @@ from dp_halfspace.engine.moment import WIDEST
 from dp_halfspace.engine.plan import FitPlan, Fitted, PublicFacts
 from dp_halfspace.engine.scales import ColumnScales
 from dp_halfspace.estimators._choose import plan_kernel_training
-from dp_halfspace.estimators._kernel_features import (
-    ADDITIVE,
-    LENGTH_SCALE,
-    choose_n_features,
-    n_terms,
-    project_features,
-    relative_scale,
-)
 from dp_halfspace.estimators._small_tables import plan_small_fit
 from dp_halfspace.estimators._wrapped_plans import (
     plan_balanced,
@@ -37,24 +29,64 @@ from dp_halfspace.estimators._wrapped_plans import (
 from dp_halfspace.estimators.base import DefaultStepsClassifier, has_defaults
 from dp_halfspace.papers import KNOWN_MARGIN, SOLVERS
 from dp_halfspace.papers.kernel import KernelTraining
-from dp_halfspace.papers.margin_selection import (
-    MarginChoice,
-    plan_margin_choice,
-)
-from dp_halfspace.papers.training import LinearTraining, Problem
+from dp_halfspace.papers.margin_selection import MarginChoice, plan_margin_choice
+from dp_halfspace.papers.training import PROJECTED, LinearTraining, Problem
 from dp_halfspace.privacy.budget import Budget
 from dp_halfspace.privacy.randomness import public_generator
 from dp_halfspace.projection.features import (
     AdditiveMap,
     FeatureMap,
+    ProjectedFeatures,
     draw_fourier,
     draw_tensor_sketch,
 )
-from dp_halfspace.projection.linear import PROJECTIONS
+from dp_halfspace.projection.linear import PROJECTIONS, draw_projection, jl_dimension
 
 if TYPE_CHECKING:
     from dp_halfspace.data.validation import TrainingData
     from dp_halfspace.privacy.record import PrivacyRecord
+
+# Evidence for the constants: docs/defaults.md.
+# Automatic length scale of the Gaussian kernel, relative to the public scale of a row.
+LENGTH_SCALE = 0.3
+# Pure DP, whose noise grows with the dimension: most features, and n epsilon for each feature.
+PURE_MOST = 150
+_PURE_RECORDS = 20.0
+# Features of a column: more cosines follow the noise.
+COLUMN_TERMS = 3
+# Kernels whose first features are the columns themselves.
+ADDITIVE = ("auto", "additive")
+# Range of length scales relative to data_norm: float32 cannot distinguish features outside it.
+_RELATIVE_SCALES = (1e-6, 1e6)
+
+
+def relative_scale(length_scale: float | str, data_norm: float) -> float | None:
+    """Return a length scale in units of `data_norm`, None for the automatic one."""
+    if isinstance(length_scale, str):
+        return None
+    scale = float(length_scale) / data_norm
+    if not _RELATIVE_SCALES[0] <= scale <= _RELATIVE_SCALES[1]:
+        raise ValueError("length_scale must be within a factor 1e6 of data_norm")
+    return scale
+
+
+def choose_n_features(n_samples: int, budget: Budget) -> int:
+    """Return the automatic number of features, an even function of public numbers.
+
+    The noise leaves room for ``n_samples mu``, and more features than a second moment takes would
+    be neither centred nor whitened. With pure DP the noise grows with their number, so there are
+    fewer.
+    """
+    if budget.is_pure:
+        wanted = min(n_samples * budget.epsilon / _PURE_RECORDS, PURE_MOST)
+    else:
+        wanted = min(n_samples * budget.mu, WIDEST)
+    return 2 * max(round(wanted / 2.0), 1)
+
+
+def n_terms(n_features: int, limit: int, most: int) -> int:
+    """Return the number of features of each column: at most `limit` of all, `most` of one."""
+    return min(max(limit // n_features, 1), most)
 
 
 def _feature_bytes(n_components: int) -> int:
@@ -71,10 +103,6 @@ def _refuse_features(n_components: int, facts: PublicFacts) -> None:
         f"a model of {n_components} features",
         "use fewer n_components",
     )
-
-
-# Features of a column: more cosines follow the noise.
-COLUMN_TERMS = 3
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -256,28 +284,36 @@ class PrivateKernelClassifier(DefaultStepsClassifier):
 
     def _plan(self, facts: PublicFacts, budget: Budget) -> FitPlan:
         if self._takes_default_steps(is_pure=budget.is_pure):
-            if facts.balances_classes:
-                return plan_balanced(self._plan_steps, facts, budget)
-            return self._small_plan(facts, budget) or self._plan_steps(facts, budget)
+            steps = self._small_plan(facts, budget)
+            return steps or plan_balanced(self._plan_steps, facts, budget)
         return plan_rows(self._plan_published, facts, budget)
 
     def _plan_published(self, facts: PublicFacts, budget: Budget) -> KernelTraining:
         """Draw the public features, and plan a published algorithm for them."""
         seed = self._feature_seed()
-        problem = Problem(facts, self._constant_column(), seed=self.random_state)
         feature_map = self._drawn_map(facts, budget, seed)
         _refuse_features(feature_map.n_components, facts)
         of_features = replace(facts, n_features=feature_map.n_components, is_sparse=False)
-        problem = replace(problem, facts=of_features)
-        # A choice reads the features hundreds of times, so they are kept where they fit.
-        least = KEPT_BYTES if self.margin == "select" else 0
-        return KernelTraining(
-            self._plan_training(problem, feature_map, budget),
-            feature_map,
-            facts.data_norm,
-            memory=max(self._memory(), least),
-            parameters=self._feature_facts(feature_map, seed),
-        )
+        problem = Problem(of_features, self._constant_column(), seed=self.random_state)
+        training: LinearTraining | MarginChoice
+        memory = self._memory()
+        if self.margin == "select":
+            if facts.balances_classes:
+                raise ValueError("class_weight='balanced' needs margin='auto' or a known margin")
+            is_perturbed = self.solver == "objective_perturbation"
+            if facts.n_classes > 2 or budget.is_pure or is_perturbed:
+                raise ValueError(
+                    "Only binary classification is supported by margin='select', and only "
+                    "delta > 0 and solver='noisy_gd' or 'phased_prox': use margin='auto'"
+                )
+            training = plan_margin_choice(problem, self.solver, budget)
+            # A choice reads the features hundreds of times, so they are kept where they fit.
+            memory = max(memory, KEPT_BYTES)
+        else:
+            asked = (self.solver, stated(self.margin, float), budget)
+            training = plan_kernel_training(problem, *asked, feature_map=feature_map)
+        facts_of_features = self._feature_facts(feature_map, seed)
+        return KernelTraining(training, feature_map, facts.data_norm, memory, facts_of_features)
 
     def _plan_steps(self, facts: PublicFacts, budget: Budget) -> LinearFit:
         """Plan the default steps on features; a sparse matrix is its own features."""
@@ -300,7 +336,6 @@ class PrivateKernelClassifier(DefaultStepsClassifier):
             unit=facts.data_norm,
             scales=ColumnScales(none, none + 1.0) if in_scales else None,
             estimated=np.arange(facts.n_features if in_scales else 0),
-            indicated=np.arange(0),
             longest=np.inf if isinstance(drawn, AdditiveMap) else 1.0,
             memory=self._memory(),
             clips_rows=self.kernel != "additive",
@@ -353,8 +388,7 @@ class PrivateKernelClassifier(DefaultStepsClassifier):
 
     def _features(self, X: Any) -> NDArray[np.float64]:
         """Return the features of rows in column scales."""
-        none, unit = np.arange(0), self.data_norm_
-        features = Features(self.feature_map_, unit, None, none, none, self._longest, 0)
+        features = Features(self.feature_map_, self.data_norm_, longest=self._longest)
         return features.write(X).astype(np.float64)
 
     @property
@@ -367,35 +401,33 @@ class PrivateKernelClassifier(DefaultStepsClassifier):
 
     def _drawn_map(self, facts: PublicFacts, budget: Budget, seed: int) -> FeatureMap:
         """Draw the public features."""
-        size = stated(self.n_components, int)
-        d = facts.n_features
+        size, margin = stated(self.n_components, int), stated(self.margin, float)
+        n_samples, d = facts.n_privacy_units, facts.n_features
         scale = relative_scale(self.length_scale, facts.data_norm)
         drawn: FeatureMap
         if self.kernel in ADDITIVE:
             most = size if size and self.kernel == "additive" else COLUMN_TERMS
-            terms = n_terms(d, size or WIDEST, most)
-            drawn = AdditiveMap(d, terms)
+            drawn = AdditiveMap(d, n_terms(d, size or WIDEST, most))
             if self.kernel == "auto" and not budget.is_pure:
                 limits = size or WIDEST, self._memory()
-                drawn = joint_features(drawn, (facts.n_privacy_units, d), budget.mu, limits, seed)
+                drawn = joint_features(drawn, (n_samples, d), budget.mu, limits, seed)
         else:
-            size = size or choose_n_features(facts.n_privacy_units, budget)
+            size = size or choose_n_features(n_samples, budget)
             size += size % 2 if self.kernel != "polynomial" else 0
             _refuse_features(size, facts)
-            drawn = self._drawn_kernel(facts, scale, size, np.random.default_rng(seed))
-        return project_features(
-            drawn, self.projection, stated(self.margin, float), facts.n_privacy_units, seed + 1
-        )
-
-    def _drawn_kernel(
-        self, facts: PublicFacts, scale: float | None, size: int, rng: np.random.Generator
-    ) -> FeatureMap:
-        """Draw the features of a kernel; `scale` is None for the automatic one."""
-        d, half = facts.n_features, size // 2
-        if self.kernel == "polynomial":
-            how: dict[str, Any] = {"degree": int(self.degree), "coef0": float(self.coef0)}
-            return draw_tensor_sketch(d, size, rng, **how, length_scale=scale or 1.0)
-        return draw_fourier(d, np.full(half, scale or LENGTH_SCALE), rng)
+            rng = np.random.default_rng(seed)
+            if self.kernel == "polynomial":
+                how: dict[str, Any] = {"degree": int(self.degree), "coef0": float(self.coef0)}
+                drawn = draw_tensor_sketch(d, size, rng, **how, length_scale=scale or 1.0)
+            else:
+                drawn = draw_fourier(d, np.full(size // 2, scale or LENGTH_SCALE), rng)
+        if self.projection is None:
+            return drawn
+        # A random projection, if it lowers the number of features.
+        kept = PROJECTED if margin is None else jl_dimension(margin, n_samples)
+        rng = np.random.default_rng(seed + 1)
+        linear_map = draw_projection(self.projection, drawn.n_components, kept, rng)
+        return drawn if linear_map is None else ProjectedFeatures(drawn, linear_map)
 
     def _small_plan(self, facts: PublicFacts, budget: Budget) -> FitPlan | None:
         """Plan the selection of the linear default for a small table of three to seven classes."""
@@ -405,26 +437,9 @@ class PrivateKernelClassifier(DefaultStepsClassifier):
             return None
         # The features are the columns themselves.
         columns = AdditiveMap(facts.n_features, 1, clip=np.inf)
-        own = {"feature_map_": columns, "n_components_": facts.n_features}
+        own = {"feature_map_": columns, "n_components_": facts.n_features, "data_norm_": 1.0}
         plan = plan_small_fit(facts, budget, self.random_state)
-        return None if plan is None else replace(plan, norm_of_rows=1.0, attributes=own)
+        return None if plan is None else replace(plan, attributes=own)
 
     def _takes_default_steps(self, *, is_pure: bool) -> bool:
         return self.margin == "auto" and self.solver == "noisy_gd" and not is_pure
-
-    def _plan_training(
-        self, problem: Problem, feature_map: FeatureMap, budget: Budget
-    ) -> LinearTraining | MarginChoice:
-        """Fix the public numbers of a fit on features."""
-        if self.margin != "select":
-            asked = (self.solver, stated(self.margin, float), budget)
-            return plan_kernel_training(problem, *asked, feature_map=feature_map)
-        if problem.facts.balances_classes:
-            raise ValueError("class_weight='balanced' needs margin='auto' or a known margin")
-        is_perturbed = self.solver == "objective_perturbation"
-        if problem.facts.n_classes > 2 or budget.is_pure or is_perturbed:
-            raise ValueError(
-                "Only binary classification is supported by margin='select', and only "
-                "delta > 0 and solver='noisy_gd' or 'phased_prox': use margin='auto'"
-            )
-        return plan_margin_choice(problem, self.solver, budget)

@@ -26,9 +26,8 @@ from dp_halfspace.data.validation import TrainingData
 from dp_halfspace.engine.moment import WIDEST
 from dp_halfspace.engine.plan import Fitted, PublicFacts, WrappedPlan
 from dp_halfspace.engine.scales import ColumnScales, in_column_scales
-from dp_halfspace.estimators._kernel_features import n_terms
 from dp_halfspace.estimators.base import PrivateClassifier, PrivateLinearClassifier
-from dp_halfspace.estimators.kernel import COLUMN_TERMS
+from dp_halfspace.estimators.kernel import COLUMN_TERMS, n_terms
 from dp_halfspace.papers import KNOWN_MARGIN
 from dp_halfspace.papers.labels import (
     LabelSearch,
@@ -378,7 +377,6 @@ class LabelPrivateClassifier(PrivateLinearClassifier):
     n_candidates: int = 2000
     n_stages: int | str = "auto"
     margin: float | None = None
-    data_norm: Any = None
 
     _adjacency: ClassVar[str] = "replace-one-label"
     _estimates_scales: ClassVar[bool] = False
@@ -394,7 +392,6 @@ class LabelPrivateClassifier(PrivateLinearClassifier):
         "n_candidates": [Interval(Integral, 1, MOST_CANDIDATES, closed="both")],
         "n_stages": [Interval(Integral, 1, 64, closed="both"), AUTO],
         "margin": [KNOWN_MARGIN, None],
-        "data_norm": [*PrivateLinearClassifier._parameter_constraints["data_norm"], None],
     }
 
     def _facts(self, data: TrainingData) -> PublicFacts:

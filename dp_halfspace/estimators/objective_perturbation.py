@@ -8,14 +8,14 @@ from typing import Any, ClassVar
 
 from dp_halfspace._params import AUTO, PUBLIC_NUMBER, stated
 from dp_halfspace._sklearn_compat import StrOptions
+from dp_halfspace.engine.linear import Shape
 from dp_halfspace.engine.moment import WIDEST
-from dp_halfspace.engine.plan import FitPlan, PublicFacts, refuse_projected_rows
+from dp_halfspace.engine.plan import FitPlan, PublicFacts
 from dp_halfspace.estimators._centred import (
     COMPONENTS,
     NO_MOMENT,
     CentredFit,
     ClippedFit,
-    RowsRead,
     clipped_risk,
     plan_centred_objective,
 )
@@ -215,17 +215,16 @@ class ObjectivePerturbationClassifier(PrivateLinearClassifier):
             takes = frozenset({"sample_weight"})
             return ClippedFit(facts, found, constant, _OBJECTIVE_ATTRIBUTES, parameters, takes)
         linear_map = None
-        if budget.is_pure and not budget.is_infinite and facts.n_features > WIDEST:
+        if budget.is_pure and facts.n_features > WIDEST:
             rng = public_generator(self.random_state, "projection")
             linear_map = draw_projection("rademacher", facts.n_features, COMPONENTS, rng)
-            refuse_projected_rows(facts.n_privacy_units, COMPONENTS)
-        read = RowsRead(facts, constant or 0.0, linear_map)
+        shape = Shape(facts, constant or 0.0, linear_map=linear_map)
         is_wanted = self.preconditioner is not False
         how: dict[str, Any] = {"ridge": ridge, "optimizer": optimizer}
-        plan = plan_centred_objective(read, loss, budget, has_moment=is_wanted, **how)
+        plan = plan_centred_objective(shape, loss, budget, has_moment=is_wanted, **how)
         if self.preconditioner is True and not plan.releases:
             raise ValueError(NO_MOMENT)
-        return replace(plan, public={**plan.public, **parameters}, attributes=_OBJECTIVE_ATTRIBUTES)
+        return replace(plan, attributes=_OBJECTIVE_ATTRIBUTES, public=parameters)
 
     def _why_no_probabilities(self) -> str:
         return "" if self.loss == "logistic" else "probabilities need loss='logistic'"

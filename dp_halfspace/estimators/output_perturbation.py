@@ -12,12 +12,12 @@ from scipy.special import log_expit
 
 from dp_halfspace._params import AUTO, PUBLIC_NUMBER, stated
 from dp_halfspace._sklearn_compat import Interval, Options, StrOptions
+from dp_halfspace.engine.linear import Shape
 from dp_halfspace.engine.plan import FitPlan, PublicFacts
 from dp_halfspace.estimators._centred import (
     NO_MOMENT,
     CentredFit,
     ClippedFit,
-    RowsRead,
     clipped_risk,
     plan_centred_output,
 )
@@ -256,7 +256,7 @@ class OutputPerturbationClassifier(PrivateLinearClassifier):
             "adversary_smoothing": float(self.adversary_smoothing),
         }
         if centred is not None:
-            return replace(centred, public={**centred.public, **parameters})
+            return replace(centred, public=parameters)
         return replace(self._plan_clipped(facts, budget), parameters=parameters)
 
     def _is_centred(self, facts: PublicFacts, budget: Budget) -> bool:
@@ -280,7 +280,7 @@ class OutputPerturbationClassifier(PrivateLinearClassifier):
     def _plan_centred(self, facts: PublicFacts, budget: Budget) -> CentredFit | None:
         """Plan a fit of centred rows, or return None if the moment is not worth its cost."""
         plan = plan_centred_output(
-            RowsRead(facts, self._constant_column() or 0.0),
+            Shape(facts, self._constant_column() or 0.0),
             get_loss(self.loss),
             budget,
             ridge=stated(self.alpha, float),
@@ -316,8 +316,7 @@ class OutputPerturbationClassifier(PrivateLinearClassifier):
         if isinstance(risk, MarginRisk):
             warn_of_tilt(risk, plan.ridge)
         # A tilted risk is no sum over rows.
-        is_tilted = isinstance(risk, MarginRisk) and bool(risk.tilt)
-        takes = {"sample_weight"} if is_tilted else {"sample_weight", "chunks"}
+        takes = {"sample_weight"} if self.tilt else {"sample_weight", "chunks"}
         return ClippedFit(facts, plan, constant, _OUTPUT_ATTRIBUTES, {}, frozenset(takes))
 
     def _adversary(self, facts: PublicFacts, loss: Loss) -> Adversary | None:

@@ -167,10 +167,9 @@ class PureHalfspaceClassifier(PrivateLinearClassifier):
                 "classes with pure DP use ObjectivePerturbationClassifier(delta=0)"
             )
         # With these parameters public sizes decide how a small table is fitted.
-        is_default = has_defaults(self, PureHalfspaceClassifier, _SEARCH_SHAPE)
-        plan = (
-            plan_small_fit(facts, budget, self.random_state, counts=False) if is_default else None
-        )
+        plan = None
+        if has_defaults(self, PureHalfspaceClassifier, _SEARCH_SHAPE):
+            plan = plan_small_fit(facts, budget, self.random_state, counts=False)
         return plan or plan_rows(self._plan_search, facts, budget)
 
     def _n_columns(self, data: TrainingData | None) -> None:

@@ -30,27 +30,29 @@ from dp_halfspace.engine.plan import FitPlan, Fitted, PublicFacts
 from dp_halfspace.engine.probabilities import log_odds_of, log_probabilities_of, surety
 from dp_halfspace.engine.scales import CLIP, SCALES, affordable_scales
 from dp_halfspace.estimators._choose import plan_kernel_training
-from dp_halfspace.estimators._kernel_features import PURE_MOST, n_terms
-from dp_halfspace.estimators._rare_tables import (
-    COUNT_SHARE,
-    ColumnRankingFit,
-    RareTableFit,
-    repeats_of,
-)
 from dp_halfspace.estimators._small_tables import plan_small_fit
 from dp_halfspace.estimators._table_plans import (
+    COUNT_SHARE,
     KEPT_FEATURES,
+    ColumnRankingFit,
     EncodedTable,
     PureFit,
+    RareTableFit,
     TableFit,
     columns_of,
     owners_of,
+    repeats_of,
     stated_scales,
 )
-from dp_halfspace.estimators._wrapped_plans import Planner, plan_balanced
+from dp_halfspace.estimators._wrapped_plans import plan_balanced
 from dp_halfspace.estimators.adaptive_margin import AdaptiveMarginClassifier
 from dp_halfspace.estimators.base import PrivateClassifier
-from dp_halfspace.estimators.kernel import COLUMN_TERMS, PrivateKernelClassifier
+from dp_halfspace.estimators.kernel import (
+    COLUMN_TERMS,
+    PURE_MOST,
+    PrivateKernelClassifier,
+    n_terms,
+)
 from dp_halfspace.exceptions import warn_caller
 from dp_halfspace.papers.kernel import KernelTraining
 from dp_halfspace.papers.training import Problem
@@ -213,15 +215,23 @@ class PrivateTableClassifier(PrivateClassifier):
         if unstated:
             warn_caller(unstated)
         # The rows of a person are private in number, and chunks are encoded one by one.
-        is_counted = table is None and groups is None
-        _refuse_wide_tables(frame.n_rows if is_counted else 1, encoding)
+        n_counted = frame.n_rows if table is None and groups is None else 1
+        width = sum(encoding.widths)
+        refuse_beyond_memory(
+            # As encoded, and in column scales.
+            2 * NUMBER_BYTES * n_counted * width,
+            f"a table of {width} encoded columns, one for each category and place of a text,",
+            "state fewer categories, or give the rows in chunks, as dask frames or by "
+            "dp_halfspace.datasets.read_parquet",
+        )
         rows: Any = _encode_rows(frame, encoding).dense(np.float64)
         if table is not None:
             rows = replace(table.each(_encode_rows, encoding), sample=rows)
         classes = label_set(target, y) if self.classes is None else self.classes
         data = self._checked(rows, y, groups, classes=classes, allow_missing=True)
-        # Encoding takes longer than a step.
-        if table is not None and _bytes_of(data.X, encoding) <= KEPT_FEATURES:
+        # Encoding takes longer than a step. A list of words may be as long as the rows.
+        used = sum(each.n_columns or 1 for each in encoding.columns if each.kind != "drop")
+        if table is not None and NUMBER_BYTES * int(data.X.shape[0]) * used <= KEPT_FEATURES:
             data = replace(data, X=data.X.kept())
         return EncodedTable(**vars(data), encoding=encoding)
 
@@ -267,28 +277,23 @@ class PrivateTableClassifier(PrivateClassifier):
     def _fit_plan(self, data: TrainingData) -> FitPlan:
         """Plan one selection for a small table, otherwise scales, moment and steps."""
         assert isinstance(data, EncodedTable)
-        facts = self._facts(data)
-        budget = Budget.of(float(self.epsilon), resolved_delta(self.delta, data.n_privacy_units))
-        selection = self._selection(data, facts, budget)
-        rare = self._rare_fit(data, facts, budget, selection)
-        if rare is not None:
-            return rare
-        plan = self._steps(data, facts, budget) if selection is None else selection
-        facts.refuse_unsupported(plan.takes)
-        return plan
-
-    def _facts(self, data: EncodedTable) -> PublicFacts:
-        """Collect the public facts of the encoded table, with indicators of missing numbers."""
-        return self._facts_of(
+        # The public facts of the encoded table, with indicators of missing numbers.
+        facts = self._facts_of(
             data,
             n_features=data.X.shape[1] + len(data.encoding.indicated),
             data_norm=data.encoding.length,
             is_scale_stated=False,
         )
+        budget = Budget.of(float(self.epsilon), resolved_delta(self.delta, data.n_privacy_units))
+        selection = self._selection(data, facts, budget)
+        rare = self._rare_fit(data, facts, budget, selection)
+        plan = rare or selection or self._steps(data, facts, budget)
+        facts.refuse_unsupported(plan.takes)
+        return plan
 
     def _selection(self, data: EncodedTable, facts: PublicFacts, budget: Budget) -> TableFit | None:
         """Plan one selection for a table of few rows, by public facts only."""
-        if self.features != "auto" or facts.balances_classes:
+        if self.features != "auto":
             return None
         inner = plan_small_fit(
             replace(facts, data_norm=1.0),
@@ -307,30 +312,19 @@ class PrivateTableClassifier(PrivateClassifier):
         # A column without a range keeps its unit, since the list has logarithmic steps.
         return TableFit(data.encoding, data.classes, model, inner, columns_of(data))
 
-    def _column_limit(
-        self, facts: PublicFacts, budget: Budget, plan: TableFit | None
-    ) -> float | None:
-        """Return the share of a class up to which one column ranks it, None if it never does.
-
-        The answer depends on public facts alone.
-        """
-        asks_for_more = (self.features, self.class_weight) != ("auto", None)
-        is_refused = facts.is_chunked or facts.has_people or facts.has_weights
-        if asks_for_more or is_refused or facts.n_classes != 2:
-            return None
-        if budget.is_pure and plan is None:
-            return None
-        return rare_class_limit(facts.n_privacy_units, budget.epsilon)
-
     def _rare_fit(
         self, data: EncodedTable, facts: PublicFacts, budget: Budget, plan: TableFit | None
     ) -> RareTableFit | None:
         """Plan a count of two classes, and what may follow, by public facts only.
 
-        `plan` is the selection for the whole budget, None where steps would be taken.
+        `plan` is the selection for the whole budget, None where steps would be taken. The result is
+        None if no column ranks a class, however rare it is.
         """
-        limit, epsilon = self._column_limit(facts, budget, plan), budget.epsilon
-        if limit is None:
+        asks_for_more = (self.features, self.class_weight) != ("auto", None)
+        is_refused = facts.is_chunked or facts.has_people or facts.has_weights
+        is_other = facts.n_classes != 2 or (budget.is_pure and plan is None)
+        limit, epsilon = rare_class_limit(facts.n_privacy_units, budget.epsilon), budget.epsilon
+        if asks_for_more or is_refused or is_other or limit is None:
             return None
         # Replacing a record changes the count by at most one: docs/proofs/rare.md, Lemma 1.
         count = DiscreteLaplaceNoise(1, COUNT_SHARE * epsilon)
@@ -379,10 +373,8 @@ class PrivateTableClassifier(PrivateClassifier):
             kernel="auto" if self.features == "auto" else "additive", **self._options_of(data)
         )
         plan = self._pure if budget.is_pure else plan_features
-        wanted: Planner = partial(plan, features=features, public=stated)
-        if facts.balances_classes:
-            wanted = partial(plan_balanced, wanted)
-        inner = wanted(facts, budget)
+        wanted = partial(plan, features=features, public=stated)
+        inner = plan_balanced(wanted, facts, budget)
         return TableFit(data.encoding, data.classes, model, inner, features)
 
     def _pure(
@@ -495,26 +487,5 @@ def _with_rows(X: Any) -> Frame:
     return frame
 
 
-def _refuse_wide_tables(n_rows: int, encoding: Encoding) -> None:
-    """Refuse encoded rows that would not fit into memory, by public numbers."""
-    width = sum(encoding.widths)
-    refuse_beyond_memory(
-        # As encoded, and in column scales.
-        2 * NUMBER_BYTES * n_rows * width,
-        f"a table of {width} encoded columns, one for each category and place of a text,",
-        "state fewer categories, or give the rows in chunks, as dask frames or by "
-        "dp_halfspace.datasets.read_parquet",
-    )
-
-
 def _encode_rows(table: Any, encoding: Encoding) -> CodedRows:
     return encoding.to_coded_rows(table if isinstance(table, Frame) else read_frame(table))
-
-
-def _bytes_of(X: Any, encoding: Encoding) -> int:
-    """Return a bound on the memory of coded rows, by public sizes.
-
-    A list of words may be as long as the rows.
-    """
-    used = [column.n_columns or 1 for column in encoding.columns if column.kind != "drop"]
-    return NUMBER_BYTES * int(X.shape[0]) * sum(used)

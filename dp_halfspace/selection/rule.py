@@ -8,7 +8,9 @@ from __future__ import annotations
 import math
 
 from dp_halfspace.engine.moment import WIDEST
+from dp_halfspace.engine.plan import PublicFacts
 from dp_halfspace.engine.scales import LEAST_PURE_STRENGTH
+from dp_halfspace.privacy.budget import Budget
 
 # Below this n epsilon a search among directions is more accurate than a perturbed objective.
 DIRECTIONS_PAY = 1500.0
@@ -36,32 +38,32 @@ STAGES_PAY = 1000.0
 
 
 def small_table_rule(
-    *,
-    n_samples: int,
-    n_columns: int,
-    n_features: int,
-    n_classes: int,
-    epsilon: float,
-    delta: float,
-    n_unscaled: int = 0,
-    has_prior: bool = False,
+    facts: PublicFacts,
+    budget: Budget,
+    widths: tuple[int, ...] | None = None,
+    n_unscaled: int | None = None,
 ) -> bool:
     """Return whether a fit of dense rows is a selection from a list, by public numbers alone.
 
     It is one for at most 512 features and two to seven classes where ``n epsilon`` is below 120
     times the root of the number of columns. For pure DP the limit is 1500, and at least 120 for
     each of `n_unscaled` columns whose scales are not stated: below, they could not be estimated
-    either. With a public model in the list and two classes the limit is 3000. A table has
-    `n_columns`, and `n_features` encoded ones; their geometric mean counts.
+    either. With a public model in the list and two classes the limit is 3000. Columns of a table
+    have `widths` after encoding; the geometric mean of the numbers before and after it counts.
     """
-    if not 2 <= n_classes <= MOST_CLASSES or not n_features <= WIDEST or math.isinf(epsilon):
+    n_columns = facts.n_features if widths is None else len(widths)
+    n_features = facts.n_features if widths is None else sum(widths)
+    is_listed = 2 <= facts.n_classes <= MOST_CLASSES and n_features <= WIDEST
+    if not is_listed or budget.is_infinite:
         return False
     limit = STEPS_PAY * math.sqrt(math.sqrt(n_columns * n_features))
-    if delta == 0:
+    if budget.delta == 0:
+        if n_unscaled is None:
+            n_unscaled = 0 if facts.is_scale_stated else facts.n_features
         limit = max(DIRECTIONS_PAY, LEAST_PURE_STRENGTH * n_unscaled)
-    if has_prior and n_classes == 2:
+    if facts.prior is not None and facts.n_classes == 2:
         limit = SMALL_WITH_PRIOR
-    return n_samples * epsilon < limit
+    return facts.n_privacy_units * budget.epsilon < limit
 
 
 def pays_for_stages(n_samples: int, n_classes: int, epsilon: float) -> bool:

@@ -351,9 +351,10 @@ class StagedSelection:
     def public(self) -> dict[str, Any]:
         """Public facts for the record."""
         listed = sum(width for _, _, width in self.cells.blocks) * len(halves(self.n_classes))
+        # Every half has the same number of labels, or the sides are exchanged.
+        cut = _Cut(0, np.empty(0), 0.0, halves(self.n_classes)[0])
         for above in (False, True):
-            # Every half has the same number of labels, or the sides are exchanged.
-            side = self._side(halves(self.n_classes)[0] == above, 0, above=above)
+            side = self._side(cut, above=above)
             listed += int(dict(side.public)["n_candidates"])
         return {
             "solver": "exponential_mechanism",
@@ -368,13 +369,13 @@ class StagedSelection:
         """The first cuts."""
         return CellStream(self.n_columns, 2 * self.n_cuts, (*self.seed, 1))
 
-    def _side(self, labels: NDArray[np.bool_], exponent: int, *, above: bool) -> TreeSelection:
-        """Return the list of trees for some labels on one side of a cut."""
-        n_labels = int(labels.sum())
+    def _side(self, cut: _Cut, *, above: bool) -> TreeSelection:
+        """Return the list of trees on one side of a chosen cut, for the labels there."""
+        n_labels = int((cut.labels_above == above).sum())
         pairs, constants = list_sizes(self.n_samples, n_labels)
         choice, seed = TalliedChoice(self.epsilons[1]), (*self.seed, 2 + above)
         # For a single label there is one candidate, which is constant.
-        exponents = (exponent,) if n_labels > 1 else ()
+        exponents = (cut.exponent,) if n_labels > 1 else ()
         how: dict[str, Any] = {"exponents": exponents, "is_below_a_cut": True}
         return TreeSelection(self.n_columns, n_labels, pairs, constants, choice, seed, **how)
 
@@ -404,7 +405,7 @@ class StagedSelection:
         choice = TalliedChoice(self.epsilons[0])
         ask = partial(all_costs, self._costs, weights)
         cut = self._cut(door.choose(ask, choice, is_cost=True))
-        sides = [self._side_of(cut, above=above) for above in (False, True)]
+        sides = [self._side(cut, above=above) for above in (False, True)]
         below = door.map(partial(self._below, cut, weights))
         chosen = TalliedChoices(tuple(side.n_listed for side in sides), self.epsilons[1])
         numbers = below.release(_costs_of_sides, chosen).astype(int).tolist()
@@ -417,10 +418,6 @@ class StagedSelection:
         share = share_of(noisy, n_samples, rates, self.n_classes)
         return replace(model, error_share=share)
 
-    def _side_of(self, cut: _Cut, *, above: bool) -> TreeSelection:
-        """Return the list of trees on one side of a chosen cut."""
-        return self._side(cut.labels_above == above, cut.exponent, above=above)
-
     def _below(self, cut: _Cut, weights: FloatArray, data: TrainingData) -> _Below:
         """Return the costs of the trees on both sides of a cut, each by the records there."""
         codes, costs = data.class_indices, []
@@ -431,7 +428,7 @@ class StagedSelection:
                 labels = cut.labels_above == above
                 here = on_side(labels, codes, is_above == above)
                 renamed = (np.cumsum(labels) - 1)[codes[here]]
-                side = self._side_of(cut, above=above)
+                side = self._side(cut, above=above)
                 found = side.costs(data.X[here], renamed, weights[labels])
                 costs.append(np.concatenate(list(found)))
         return _Below(costs, int(np.count_nonzero(cut.labels_above[codes] != is_above)))

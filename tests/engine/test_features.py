@@ -13,6 +13,7 @@ from dp_halfspace.data.validation import TrainingData
 from dp_halfspace.engine.features import Features, estimated_numbers, joint_features, scales_pay
 from dp_halfspace.engine.linear import Known, Shape, first_rows
 from dp_halfspace.engine.moment import Centring
+from dp_halfspace.engine.plan import PublicFacts
 from dp_halfspace.engine.scales import ColumnScales
 from dp_halfspace.projection import draw_fourier
 from dp_halfspace.projection.features import AdditiveMap
@@ -43,7 +44,8 @@ def adversarial(n):
 def rows_of(X, made, people=None):
     """The first rows of a fit, written out: one-hot queries give their columns."""
     n = X.shape[0] if people is None else len(people)
-    shape = Shape(n, made.n_columns, 2, 1.0, is_single=people is None, features=made)
+    facts = PublicFacts(n, X.shape[1], 2, (1.0, 1.0))
+    shape = Shape(facts, features=made, is_single=people is None)
     labels = np.arange(X.shape[0]) % 2
     data = TrainingData(X, labels, np.array([0, 1]), None, people)
     known = Known(scales=KNOWN)

@@ -15,7 +15,8 @@ from dp_halfspace.datasets import make_halfspace
 from dp_halfspace.engine import linear, moment, steps
 from dp_halfspace.engine.linear import Known, final_rows, first_rows, sum_of_squares
 from dp_halfspace.engine.moment import centring_of, packed, unpacked
-from dp_halfspace.engine.release import Release, asks_of, events_of, run
+from dp_halfspace.engine.plan import PublicFacts
+from dp_halfspace.engine.release import Release, described, run
 from dp_halfspace.engine.scales import ColumnScales
 from dp_halfspace.privacy.budget import Budget
 from dp_halfspace.privacy.events import Gaussian, Repeated
@@ -373,16 +374,16 @@ def test_only_questions_read_private_rows():
 def test_equal_neighbouring_events_become_one():
     release = Release("one", Gaussian(0.1), lambda known: None, None, None)
     other = Release("two", Gaussian(0.2), lambda known: None, None, None)
-    assert events_of([other, release, release]) == (Gaussian(0.2), Repeated(Gaussian(0.1), 2))
-    assert asks_of([other, release, release]) == ("two", "2 ones")
+    events = Gaussian(0.2), Repeated(Gaussian(0.1), 2)
+    assert described([other, release, release]) == (events, ("two", "2 ones"))
     exact = replace(release, event=NoNoise().event)
-    assert events_of([other, exact, exact]) == (NoNoise().event,)
-    assert asks_of([other, exact, exact]) == ("everything, without noise",)
+    whole = (NoNoise().event,), ("everything, without noise",)
+    assert described([other, exact, exact]) == whole
 
 
 def test_roundings_are_those_of_the_blocks_in_which_rows_are_summed():
     rows = Rows(np.zeros((20_000, 20)), constant=1.0)
-    shape = linear.Shape(n_samples=20_000, n_columns=20, n_classes=2, unit=1.0)
+    shape = linear.Shape(PublicFacts(20_000, 20, 2, (1.0, 1.0)))
     budget = Budget.gaussian(1.0)
     release = linear.moment_release(shape, budget)
     planned = moment.moment_noise(20_000, rows.block_rows, budget, is_single=False)

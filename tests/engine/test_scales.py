@@ -336,7 +336,7 @@ def test_corrections_are_shrunk_by_the_share_of_their_noise():
         units_module.KnownScales(units_module.ColumnScales(np.zeros(1), np.ones(1))),
     )
     plans = [units_module.plan_column_scales(1000, 1, Budget.gaussian(mu)) for mu in (1e6, 0.1)]
-    exact, noisy = (plan._use_moments(known, sums).released_scales.center[0] for plan in plans)
+    exact, noisy = (plan._use_moments(known, sums).scales.center[0] for plan in plans)
     assert exact == pytest.approx(0.4)
     variance = (4.0 * plans[1].moments.sigma / 1000.0) ** 2
     assert noisy == pytest.approx(0.4 / (1.0 + variance / 0.2))

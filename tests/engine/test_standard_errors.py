@@ -9,7 +9,7 @@ import pytest
 from dp_halfspace import AdaptiveMarginClassifier, PrivateKernelClassifier
 from dp_halfspace.engine import linear
 from dp_halfspace.engine.moment import DIRECTIONS, Centring
-from dp_halfspace.engine.standard_errors import mean_curvatures, step_errors
+from dp_halfspace.engine.noise_of_steps import mean_curvatures, step_errors
 from dp_halfspace.engine.steps import N_STEPS, first_walk
 from dp_halfspace.inspection import natural_coefficients
 from tests.engine.pairs import plan_of
@@ -84,7 +84,7 @@ def test_the_error_of_an_intercept_is_that_of_all_it_follows_from(monkeypatch):
     known = replace(plan.known, centring=centring, walk=walk)
 
     def intercept(known, centres=0.0):
-        model = linear.model_of(plan, known)
+        model = linear.model_of(plan.shape, known)
         return float(model.intercepts[0] - model.coefficients[0] @ (centres * np.ones(3)))
 
     axes = np.block([[turned, np.zeros((3, 1))], [np.zeros(3), 1.0]])
@@ -98,7 +98,7 @@ def test_the_error_of_an_intercept_is_that_of_all_it_follows_from(monkeypatch):
         moved.append(intercept(replace(known, centring=replace(centring, mean=mean))))
         moved.append(intercept(known, plan.shape.scales.errors(3)[0] * unit))
     expected = np.linalg.norm(np.array(moved) - intercept(known))
-    found = linear.errors_of(plan.shape, known, None)[1]
+    found = linear.errors_of(plan.shape, known)[1]
     np.testing.assert_allclose(found, expected)
 
 
@@ -175,10 +175,10 @@ def joint_factors(labels_of, monkeypatch):
     def watched(shape, known, n_joint):
         walk = honest(shape, known, n_joint)
         # More directions are told apart than without joint features.
-        assert known.released_centring.radius**2 > DIRECTIONS
-        before, after = known.released_walk.total[6:-1], walk.total[6:-1]
+        assert known.centring.radius**2 > DIRECTIONS
+        before, after = known.walk.total[6:-1], walk.total[6:-1]
         assert len(before) == n_joint > 100
-        np.testing.assert_array_equal(walk.total[:6], known.released_walk.total[:6])
+        np.testing.assert_array_equal(walk.total[:6], known.walk.total[:6])
         found.append(np.linalg.norm(after) / np.linalg.norm(before))
         return walk
 
@@ -221,9 +221,7 @@ def test_joint_features_that_are_no_more_than_noise_are_dropped(error, kept, mon
     monkeypatch.setattr(linear, "step_errors", lambda *_: np.full((2, 1, 5), error))
     walk = replace(first_walk(5, 2, 100.0, 1.0, 1.0), total=np.full(5, 15.0))
     centring = SimpleNamespace(directions=np.eye(4), with_shared_trace=lambda: None)
-    known = SimpleNamespace(
-        released_walk=walk, released_centring=centring, class_weights=np.ones(2), total=100.0
-    )
+    known = SimpleNamespace(walk=walk, centring=centring, class_weights=np.ones(2), total=100.0)
     found = linear.with_shrunk_joint(SimpleNamespace(n_columns=4), known, 2)
     assert found.average.tolist() == [1.0, 1.0, kept, kept, 1.0]
 

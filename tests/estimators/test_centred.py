@@ -16,11 +16,16 @@ from dp_halfspace import (
 )
 from dp_halfspace.data.validation import TrainingData
 from dp_halfspace.engine import linear
-from dp_halfspace.engine.linear import Known, clipped_rows_over, in_columns, length_of
+from dp_halfspace.engine.linear import (
+    Known,
+    Shape,
+    clipped_rows_over,
+    in_columns,
+    length_of,
+)
 from dp_halfspace.engine.moment import CONSTANT, LENGTHENED, centring_of, packed
 from dp_halfspace.engine.plan import PublicFacts
 from dp_halfspace.estimators._centred import (
-    RowsRead,
     centred_rows,
     plan_centred_objective,
     plan_centred_output,
@@ -57,8 +62,8 @@ def noise_of(plan, number):
     return plan.releases[number].noise(Known())
 
 
-def read_of(n, d, k=2, *, weight=1.0, constant=1.0, **facts):
-    return RowsRead(PublicFacts(n, d, k, (weight,) * k, **facts), constant)
+def shape_of(n, d, k=2, *, weight=1.0, constant=1.0, **facts):
+    return Shape(PublicFacts(n, d, k, (weight,) * k, **facts), constant)
 
 
 @pytest.mark.sampled(7)
@@ -68,7 +73,7 @@ def read_of(n, d, k=2, *, weight=1.0, constant=1.0, **facts):
 @pytest.mark.parametrize("ridge", [None, 1.0])
 def test_an_objective_spends_the_whole_budget_and_no_more(loss, k, delta, epsilon, ridge):
     plan = plan_centred_objective(
-        read_of(20000, 30, k), loss, Budget.of(epsilon, delta), ridge=ridge
+        shape_of(20000, 30, k), loss, Budget.of(epsilon, delta), ridge=ridge
     )
     assert plan.releases
     spent = privacy.epsilon(plan.events, delta)
@@ -78,7 +83,7 @@ def test_an_objective_spends_the_whole_budget_and_no_more(loss, k, delta, epsilo
 @each_problem
 @pytest.mark.parametrize("epsilon", [0.1, 8.0])
 def test_an_output_spends_the_whole_budget_and_no_more(loss, k, epsilon):
-    plan = plan_centred_output(read_of(20000, 30, k), loss, Budget.of(epsilon, 1e-7))
+    plan = plan_centred_output(shape_of(20000, 30, k), loss, Budget.of(epsilon, 1e-7))
     length, moment, minimiser = plan.events
     assert moment.mu**2 == pytest.approx(0.18 / 0.82 * minimiser.mu**2)
     assert length.mu**2 == pytest.approx(0.02 / 0.98 * (moment.mu**2 + minimiser.mu**2))
@@ -93,25 +98,25 @@ def test_an_output_spends_the_whole_budget_and_no_more(loss, k, epsilon):
 @pytest.mark.parametrize("n", [1, 40])
 def test_tiny_data_and_budgets_have_a_plan(n, k, delta, epsilon):
     """No moment if it would exceed delta beside the vertices at every regulariser."""
-    plan = plan_centred_objective(read_of(n, 3, k), LOGISTIC, Budget.of(epsilon, delta))
+    plan = plan_centred_objective(shape_of(n, 3, k), LOGISTIC, Budget.of(epsilon, delta))
     assert privacy.epsilon(plan.events, delta) <= epsilon * (1 + 1e-12)
 
 
 @pytest.mark.parametrize(("n", "d", "epsilon"), [(10**6, 513, 1.0), (40, 3, 0.1)])
 def test_no_moment_where_it_is_not_worth_its_price(n, d, epsilon):
-    read, budget = read_of(n, d), Budget.of(epsilon, 1e-7)
-    assert plan_centred_output(read, LOGISTIC, budget) is None
-    assert not plan_centred_objective(read, LOGISTIC, budget).releases
+    shape, budget = shape_of(n, d), Budget.of(epsilon, 1e-7)
+    assert plan_centred_output(shape, LOGISTIC, budget) is None
+    assert not plan_centred_objective(shape, LOGISTIC, budget).releases
 
 
 def test_only_rows_without_a_moment_have_the_constant_of_the_intercept():
     """The mean of the rows is read off the moment by a constant that is known."""
-    read = replace(read_of(4000, 3), constant=4.0)
-    plan = plan_centred_objective(read, LOGISTIC, Budget.of(1.0, 1e-7))
+    shape = replace(shape_of(4000, 3), constant=4.0)
+    plan = plan_centred_objective(shape, LOGISTIC, Budget.of(1.0, 1e-7))
     assert plan.releases
     ones = np.ones((1, 4))
-    for shape, constant in ((read.shape, CONSTANT), (replace(read, constant=0.0).shape, 0.0)):
-        coefficients, intercepts = in_columns(shape, Known(), ones)
+    for each, constant in ((shape, CONSTANT), (replace(shape, constant=0.0), 0.0)):
+        coefficients, intercepts = in_columns(each, Known(), ones)
         np.testing.assert_allclose(coefficients, 1.0 / math.hypot(1.0, constant))
         np.testing.assert_allclose(intercepts, constant / math.hypot(1.0, constant))
     X, y = np.full((1000, 3), 0.5), np.arange(1000) % 2
@@ -182,7 +187,7 @@ def test_private_query_is_certified(table, k, delta):
     X = np.clip(X, -1e100, 1e100)
     codes, weights = (y if k > 2 else (y == 1).astype(int)), np.linspace(0.5, 2.0, k)
     facts = PublicFacts(len(X), X.shape[1], k, tuple(weights))
-    plan = plan_centred_objective(RowsRead(facts, 1.0), LOGISTIC, Budget.of(9.0, delta))
+    plan = plan_centred_objective(Shape(facts, 1.0), LOGISTIC, Budget.of(9.0, delta))
     with record_releases() as releases:
         fitted = plan.run(table_door(X, codes, *plan.events))
     assert plan.releases
@@ -216,8 +221,8 @@ def test_a_record_of_the_heaviest_class_decides_what_a_weighted_fit_costs(kind):
 def longest_first_row(table, form, constant):
     """Largest norm of a row of a fit without a moment, with its constant."""
     X = form(table[1])
-    read = replace(read_of(*X.shape), constant=constant)
-    plan = plan_centred_objective(read, LOGISTIC, Budget.of(1.0, 0.0), has_moment=False)
+    shape = replace(shape_of(*X.shape), constant=constant)
+    plan = plan_centred_objective(shape, LOGISTIC, Budget.of(1.0, 0.0), has_moment=False)
     data = TrainingData(X, np.zeros(X.shape[0], int), np.arange(2), None)
     rows = plan._minimised_rows(linear.Known(), data).rows
     return float(np.linalg.norm(rows.dense(np.arange(X.shape[0])), axis=1).max())
@@ -243,8 +248,8 @@ def worst_change(k, loss=LOGISTIC):
     for X, y, other_X, other_y in neighbouring_pairs(rng, 60, n_classes=k):
         d = X.shape[1]
         transform = stretched(rng, d)
-        read = read_of(len(X), d - 1, k)
-        plan = plan_centred_objective(read, loss, Budget.of(1.0, 0.0), has_moment=False)
+        shape = shape_of(len(X), d - 1, k)
+        plan = plan_centred_objective(shape, loss, Budget.of(1.0, 0.0), has_moment=False)
         W = 30.0 * rng.standard_normal((1 if k == 2 else k, d))
         found = []
         for features, labels in ((X, y), (other_X, other_y)):
@@ -271,7 +276,7 @@ def worst_ratio(loss, k, trials=30):
     rng, worst = np.random.default_rng(2), 0.0
     for X, y, other, flipped in neighbouring_pairs(rng, trials, n_classes=k):
         n, d = X.shape
-        risk = risk_of(read_of(n, d - 1, k), loss, is_formed=True)
+        risk = risk_of(shape_of(n, d - 1, k), loss, is_formed=True)
         plan, transform, queries = plan_output(risk, 3.0, gaussian), stretched(rng, d), []
         for features, labels in ((X, y), (other, flipped)):
             rows = FormedRows(clipped_rows_over(features, 1.0, 1.0, (), None), transform, 1.0)
@@ -305,18 +310,18 @@ def moved_length(plan):
 
 def test_a_record_moves_the_length_by_its_sensitivity_at_most_and_does(monkeypatch):
     """Planted: half of the sensitivity."""
-    plan = plan_centred_objective(read_of(2000, 2), LOGISTIC, Budget.of(30.0, 1e-6))
+    plan = plan_centred_objective(shape_of(2000, 2), LOGISTIC, Budget.of(30.0, 1e-6))
     assert 0.999 < moved_length(plan) <= 1.0
     monkeypatch.setattr(linear, "length_noise", lambda budget: budget.noise(0.5))
-    plan = plan_centred_objective(read_of(2000, 2), LOGISTIC, Budget.of(30.0, 1e-6))
+    plan = plan_centred_objective(shape_of(2000, 2), LOGISTIC, Budget.of(30.0, 1e-6))
     assert moved_length(plan) > 1.0
 
 
 @pytest.mark.parametrize("delta", [0.0, 1e-6])
 def test_a_record_moves_the_moment_by_its_sensitivity_at_most_and_does(delta):
     """Two opposite records of norm one, whose rows with their constants are orthogonal."""
-    read, n = read_of(2000, 2), 2000
-    plan = plan_centred_objective(read, LOGISTIC, Budget.of(30.0, delta))
+    shape, n = shape_of(2000, 2), 2000
+    plan = plan_centred_objective(shape, LOGISTIC, Budget.of(30.0, delta))
     # So many rows of norm one are read as they are.
     X, values = np.tile([0.0, 1.0], (n, 1)), []
     for first in ([1.0, 0.0], [-1.0, 0.0]):
@@ -335,8 +340,8 @@ def test_a_record_moves_the_moment_by_its_sensitivity_at_most_and_does(delta):
 @pytest.mark.parametrize("is_sparse", [False, True])
 def test_plan_counts_the_rows_that_are_summed_at_a_time(is_sparse):
     """Whatever the layout of the data, rows are formed in the blocks of the bound."""
-    read = read_of(3000, 100, is_sparse=is_sparse)
-    plan = plan_centred_objective(read, LOGISTIC, Budget.of(9.0, 1e-7))
+    shape = shape_of(3000, 100, is_sparse=is_sparse)
+    plan = plan_centred_objective(shape, LOGISTIC, Budget.of(9.0, 1e-7))
     X = np.zeros((3000, 100))
     formed, _ = centred(sparse.csr_array(X) if is_sparse else X)
     sizes = [hi - lo for lo, hi, _ in formed.blocks()]
@@ -345,16 +350,16 @@ def test_plan_counts_the_rows_that_are_summed_at_a_time(is_sparse):
 
 
 def test_ridge_follows_the_noise_and_has_a_ceiling():
-    many = risk_of(read_of(10**5, 4), LOGISTIC, is_formed=True)
-    few = risk_of(read_of(10**5, 299, 20), LOGISTIC, is_formed=True)
-    heavy = risk_of(read_of(10**5, 4, weight=3.0), LOGISTIC, is_formed=True)
+    many = risk_of(shape_of(10**5, 4), LOGISTIC, is_formed=True)
+    few = risk_of(shape_of(10**5, 299, 20), LOGISTIC, is_formed=True)
+    heavy = risk_of(shape_of(10**5, 4, weight=3.0), LOGISTIC, is_formed=True)
     assert mapped_row_ridge(many, 0.1) == pytest.approx(1e-3)
     assert mapped_row_ridge(few, 0.1) == pytest.approx(20 * np.sqrt(6000) * 1e-6)
     assert mapped_row_ridge(many, 1e-6) == 1.0
     assert mapped_row_ridge(many, np.inf) == many.least_ridge
     assert mapped_row_ridge(heavy, 0.1) == pytest.approx(3e-3)
     # A quadratic loss has the noise of one with slope one at its own largest slope.
-    quadratic = risk_of(read_of(10**5, 4), get_loss("squared"), is_formed=True)
+    quadratic = risk_of(shape_of(10**5, 4), get_loss("squared"), is_formed=True)
     ridge = mapped_row_ridge(quadratic, 0.1)
     slope = quadratic.loss.slope_bound(quadratic.row_norm * quadratic.radius(ridge))
     assert slope > 5.0
@@ -385,7 +390,7 @@ def test_rows_beyond_a_stated_norm_are_scored_as_the_fit_reads_them(model):
 def short_minimiser(n, size):
     """A minimiser whose regulariser shortens the coefficients by far."""
     budget = Budget.of(9.0, 1e-6)
-    plan = plan_centred_output(read_of(n, size), LOGISTIC, budget, ridge=0.05)
+    plan = plan_centred_output(shape_of(n, size), LOGISTIC, budget, ridge=0.05)
     assert plan is not None
     return plan.minimiser
 
@@ -421,10 +426,10 @@ def test_a_short_minimiser_becomes_calibrated(weights, of_objective):
 def test_a_stated_regulariser_is_kept():
     """Coefficients are then those of the minimiser that was asked for."""
     facts = PublicFacts(1000, 4, 2, (1.0, 1.0))
-    read, budget = RowsRead(facts, 1.0), Budget.of(3.0, 1e-6)
+    shape, budget = Shape(facts, 1.0), Budget.of(3.0, 1e-6)
     for plan in (plan_centred_objective, plan_centred_output):
-        assert plan(read, LOGISTIC, budget).recalibrates
-        assert not plan(read, LOGISTIC, budget, ridge=0.1).recalibrates
+        assert plan(shape, LOGISTIC, budget).recalibrates
+        assert not plan(shape, LOGISTIC, budget, ridge=0.1).recalibrates
 
 
 def test_the_gradient_has_the_noise_of_the_release():
@@ -465,7 +470,7 @@ def skewed(share, n=4000, seed=0):
 def test_a_rare_flag_has_the_right_sign_at_every_share(share):
     """With the labels exchanged the sign is the other one."""
     X, y = skewed(share)
-    plan = plan_centred_objective(read_of(len(X), 5), LOGISTIC, Budget.of(3.0, 1e-8))
+    plan = plan_centred_objective(shape_of(len(X), 5), LOGISTIC, Budget.of(3.0, 1e-8))
 
     def effect(labels):
         return plan.run(table_door(X, labels, *plan.events)).coefficients[0, 0]

@@ -55,10 +55,10 @@ def test_pure_epsilon_takes_directions_where_they_pay(changed, solver, margin, c
 def test_automatic_projection_for_pure_epsilon_on_many_columns():
     wide = problem_of(4000, 2000, projection="auto")
     planned = plan_training(wide, "noisy_gd", None, Budget.of(1.0, 0.0))
-    assert planned.read.linear_map.n_components == 150
+    assert planned.shape.linear_map.n_components == 150
     assert plan_training(wide, "noisy_gd", None, Budget.of(1.0, 1e-6)).linear_map is None
     without = replace(wide, projection=None)
-    assert plan_training(without, "noisy_gd", None, Budget.of(1.0, 0.0)).read.linear_map is None
+    assert plan_training(without, "noisy_gd", None, Budget.of(1.0, 0.0)).shape.linear_map is None
 
 
 @pytest.mark.parametrize("form", [np.asarray, sparse.csr_array])

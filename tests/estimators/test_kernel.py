@@ -4,6 +4,8 @@ import math
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from scipy import sparse
 
 from dp_halfspace import AdaptiveMarginClassifier, PrivateKernelClassifier, privacy
@@ -231,3 +233,20 @@ def test_published_steps_read_rows_beyond_the_norm_as_rows_of_the_norm():
         seeded(size * X, y, margin=0.3, data_norm=1.0, epsilon=9.0).coef_ for size in (1.0, 5.0)
     )
     np.testing.assert_allclose(long, short, atol=1e-6)
+
+
+records = st.integers(1, 10**9)
+budgets = st.floats(1e-9, 1e9) | st.just(math.inf)
+
+
+@given(records, budgets, st.booleans())
+def test_features_of_a_kernel_are_usable(n, strength, is_pure):
+    budget = Budget.of(strength, 0.0) if is_pure else Budget.gaussian(strength)
+    size = module.choose_n_features(n, budget)
+    assert 2 <= size <= (150 if budget.is_pure else 600)
+    assert size % 2 == 0
+
+
+def test_a_stated_length_is_told_in_units_of_the_norm():
+    assert module.relative_scale(3.0, 2.0) == 1.5
+    assert module.relative_scale("auto", 2.0) is None

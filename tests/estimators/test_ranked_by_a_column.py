@@ -11,12 +11,12 @@ from sklearn.metrics import roc_auc_score
 
 from dp_halfspace import PrivateTableClassifier
 from dp_halfspace.datasets import in_chunks
-from dp_halfspace.estimators import _rare_tables
-from dp_halfspace.estimators._rare_tables import (
+from dp_halfspace.estimators import _table_plans
+from dp_halfspace.estimators._table_plans import (
     ColumnRankingFit,
+    owners_of,
     repeats_of,
 )
-from dp_halfspace.estimators._table_plans import owners_of
 from dp_halfspace.privacy import Either, Exponential, Gaussian, Pure, accounting, gdp_mu
 from dp_halfspace.privacy.exponential import TalliedChoice
 from dp_halfspace.privacy.interception import intercept_releases
@@ -226,7 +226,7 @@ def test_the_noisy_count_says_which_class_is_the_common_one(noisy, common, posit
         asked.append(common)
         return SmallModel(np.zeros(1), np.zeros(1), exponent=0)
 
-    monkeypatch.setattr(_rare_tables, "choose_column", choose)
+    monkeypatch.setattr(_table_plans, "choose_column", choose)
     door = table_door(np.zeros((10, 1)), np.arange(10) < positive)
     count = DiscreteLaplaceNoise(1, 1.0)
     fitted = ColumnRankingFit(10, None, TalliedChoice(1.0), count, noisy=noisy).run(door)

@@ -14,7 +14,6 @@ from dp_halfspace.engine.linear import Shape, clipped_rows_over
 from dp_halfspace.engine.plan import PublicFacts
 from dp_halfspace.engine.scales import ColumnScales, in_column_scales
 from dp_halfspace.engine.steps import N_STEPS
-from dp_halfspace.estimators._centred import RowsRead
 from dp_halfspace.estimators._ranking import clipped_scored_rows, threshold_losses
 from dp_halfspace.estimators.base import PrivateLinearClassifier
 from dp_halfspace.rows import blocks
@@ -302,10 +301,11 @@ def test_a_fit_that_learns_units_is_that_of_float64(monkeypatch, n_classes):
 
 def test_only_the_default_steps_count_on_blocks_of_float32():
     double, single = block_size(10**6, 50, is_sparse=False), module.single_block_size(10**6, 50)
-    steps = [Shape(10**6, 50, 2, 1.0, is_single=is_single) for is_single in (False, True)]
+    plain = PublicFacts(10**6, 50, 2, (1.0, 1.0))
+    steps = [Shape(plain, is_single=is_single) for is_single in (False, True)]
     assert [shape.block_rows for shape in steps] == [double, single]
     facts = PublicFacts(10**6, 50, 2, (1.0, 1.0), is_single=True, copies_are_single=True)
-    assert RowsRead(facts, 1.0).shape.block_rows == double
+    assert Shape(facts, 1.0).block_rows == double
     assert problem_of(10**6, 50).sizes()["block_rows"] == double
 
 

@@ -9,6 +9,8 @@ import numpy as np
 import pytest
 from scipy.stats import chisquare
 
+from dp_halfspace.engine.plan import LinearPrior, PublicFacts
+from dp_halfspace.privacy.budget import Budget
 from dp_halfspace.privacy.exponential import CountedChoice, TalliedChoice
 from dp_halfspace.privacy.randomness import SeededBytes
 from dp_halfspace.rows import directions as cells_module
@@ -229,10 +231,11 @@ def test_memory_is_in_blocks():
         assert max(d * width for _, _, width in plan.cells.blocks) <= cells_module._BLOCK_ENTRIES
 
 
-def rule(*, n_features=100, **changed):
-    given = {"n_samples": 400, "n_classes": 2, "epsilon": 1.0, "delta": 1e-5}
-    given |= {"n_columns": n_features, "n_features": n_features}
-    return small_table_rule(**{**given, **changed})
+def rule(*, n_samples=400, n_classes=2, widths=(1,) * 100, epsilon=1.0, delta=1e-5, **changed):
+    facts = PublicFacts(n_samples, len(widths), n_classes, (1.0,) * n_classes)
+    prior = changed.pop("prior", None)
+    budget = Budget.of(epsilon, delta)
+    return small_table_rule(replace(facts, prior=prior), budget, widths, **changed)
 
 
 def test_rule_is_that_of_the_pages():
@@ -244,21 +247,22 @@ def test_rule_is_that_of_the_pages():
         assert rule(n_classes=n_classes, n_samples=2399, delta=0.0, n_unscaled=20)
         assert not rule(n_classes=n_classes, n_samples=2400, delta=0.0, n_unscaled=20)
         assert not rule(n_classes=n_classes, n_samples=1200, n_unscaled=20)
-    assert rule(n_samples=239, n_features=4)
-    assert not rule(n_samples=240, n_features=4)
-    assert rule(n_samples=479, n_columns=4, n_features=64)
-    assert not rule(n_samples=480, n_columns=4, n_features=64)
-    assert rule(n_samples=2999, has_prior=True)
-    assert not rule(n_samples=3000, has_prior=True)
-    assert rule(n_samples=1199, has_prior=True, n_classes=3)
-    assert not rule(n_samples=1200, has_prior=True, n_classes=3)
+    assert rule(n_samples=239, widths=(1,) * 4)
+    assert not rule(n_samples=240, widths=(1,) * 4)
+    assert rule(n_samples=479, widths=(16,) * 4)
+    assert not rule(n_samples=480, widths=(16,) * 4)
+    prior = LinearPrior(np.zeros((1, 100)), np.zeros(1), np.zeros(100))
+    assert rule(n_samples=2999, prior=prior)
+    assert not rule(n_samples=3000, prior=prior)
+    assert rule(n_samples=1199, prior=prior, n_classes=3)
+    assert not rule(n_samples=1200, prior=prior, n_classes=3)
     assert not rule(n_classes=8, n_samples=10)
     assert pays_for_stages(334, 3, 1.0)
     assert not pays_for_stages(333, 3, 1.0)
     assert pays_for_stages(200, 5, 1.0)
     assert not pays_for_stages(199, 5, 1.0)
     assert not rule(n_classes=8, delta=0.0, n_samples=10)
-    assert not rule(n_features=513)
+    assert not rule(widths=(1,) * 513)
     assert not rule(epsilon=math.inf)
 
 

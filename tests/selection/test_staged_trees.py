@@ -14,6 +14,7 @@ from dp_halfspace.selection import small_trees
 from dp_halfspace.selection.small_tables import share_of
 from dp_halfspace.selection.small_trees import (
     StagedSelection,
+    _Cut,
     halves,
     plan_staged_tree,
 )
@@ -182,7 +183,8 @@ def test_the_lists_are_public_randomness_and_three():
         300, 4, 5, 1.0, seed=None
     )
     labels = np.array([True, True, False, False, False])
-    seeds = {first._side(labels == above, 0, above=above).cells.seed for above in (False, True)}
+    cut = _Cut(0, np.zeros(4), 0.0, labels)
+    seeds = {first._side(cut, above=above).cells.seed for above in (False, True)}
     assert len({first.cells.seed, *seeds}) == 3
 
 
