@@ -299,8 +299,8 @@ MUTANTS = [
         "tests/cli/test_splits.py",
         (
             "split",
-            "pandas.factorize(labels_of(table, groups))",
-            "np.unique(labels_of(table, groups), return_inverse=True)[::-1]",
+            "owners_of_rows(labels_of(table, groups), len(units))",
+            "np.unique(labels_of(table, groups), return_inverse=True)[1]",
             "test_a_replaced_record_moves_no_other",
         ),
     ),
