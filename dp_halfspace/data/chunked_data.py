@@ -243,7 +243,9 @@ def by_chunks(method: Method) -> Method:
         if not is_chunked(X):
             with shortages_dropped(), np.errstate(all="ignore"):
                 return method(self, X)
-            raise OutOfMemory("there is not enough memory for a prediction: give fewer rows")
+            raise OutOfMemory(
+                "there is not enough memory for a prediction: give fewer rows at a time"
+            )
         return mapped_by_chunks(method, self, X)
 
     return cast("Method", mapped)
