@@ -430,7 +430,7 @@ def check_two_dimensional(X: Any) -> Any:
     if table is None:
         why = ": its rows differ in length"
     elif table.ndim == 0:
-        why = f": {type(X).__name__} is no table, which a LazyFrame becomes by X.collect()"
+        why = f": {type(X).__name__} is no table; a LazyFrame becomes one by X.collect()"
     elif getattr(getattr(table, "dtype", None), "names", None):
         why = ": make the structured array a frame by pandas.DataFrame.from_records(X)"
     elif hasattr(table, "to_frame"):

@@ -417,7 +417,7 @@ def open_store(path: str | os.PathLike[str] | None, terms: dict[str, Any]) -> St
     defaults = {"dataset": "data", "adjacency": "replace-one", "adaptive": False}
     complete = {"id": uuid4().hex, **defaults, **terms}
     if not isinstance(path, str | os.PathLike | None):
-        raise ValueError(f"path must be a text, a path or None, got {path!r}: name epsilon=")
+        raise ValueError(f"path must be a text, a path or None, got {path!r}: write epsilon=")
     if path is not None:
         place = Path(path).absolute()
         if place.exists():

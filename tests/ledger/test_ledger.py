@@ -389,7 +389,7 @@ def test_a_folder_that_is_not_there_refuses(path):
 
 
 def test_a_budget_in_the_place_of_the_path_is_refused():
-    with pytest.raises(ValueError, match=r"path must be .* got 1\.0: name epsilon="):
+    with pytest.raises(ValueError, match=r"path must be .* got 1\.0: write epsilon="):
         PrivacyLedger(1.0, delta=1e-6)
 
 
