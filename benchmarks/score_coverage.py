@@ -56,7 +56,7 @@ class Population:
         if not METRICS[metric].has_cells:
             cells = _tallies.Cells(len(self.classes_))
             return _tallies.count_confusions(self.outcomes(metric), self.codes, cells)
-        cells = _tallies.Cells(len(self.classes_), _tallies.score_borders(self))
+        cells = _tallies.Cells(len(self.classes_), _tallies.HALF_LOG_ODDS)
         return _tallies.count_scores(self.outcomes(metric), self.codes, cells)
 
 

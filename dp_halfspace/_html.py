@@ -65,8 +65,8 @@ def plain_label(value: object) -> str:
     return printable(value).replace("$", "\\$")
 
 
-def csv_cell(value: Any) -> Any:
-    """Return a cell of a CSV file: a text that would be a formula begins with an apostrophe.
+def csv_cell(value: str) -> str:
+    """Return a text as a cell of a CSV file: one that would be a formula begins with an apostrophe.
 
     So does each part of a text behind a separator of any program: one that expects semicolons
     divides a cell at them, whatever the separator of the file is.
@@ -74,8 +74,6 @@ def csv_cell(value: Any) -> Any:
     >>> csv_cell("=1+1"), csv_cell("a;=1+1"), csv_cell("a;b"), csv_cell("-1;-2")
     ("'=1+1", "a;'=1+1", 'a;b', '-1;-2')
     """
-    if not isinstance(value, str):
-        return value
     parts = _CELL_SEPARATORS.split(printable(value))
     return "".join(f"'{part}" if _is_formula(part) else part for part in parts)
 

@@ -7,8 +7,8 @@ imported here. If a release moves one of these names, only this module has to ch
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
 from functools import cache, wraps
 from importlib.util import find_spec
 from traceback import walk_stack
@@ -120,8 +120,6 @@ def _controller() -> ThreadpoolController:
     return ThreadpoolController()
 
 
-@contextmanager
-def single_blas_thread() -> Iterator[None]:
+def single_blas_thread() -> AbstractContextManager[Any]:
     """Limit BLAS to one thread: for small products, thread pools are ten times slower."""
-    with _controller().limit(limits=1, user_api="blas"):
-        yield
+    return _controller().limit(limits=1, user_api="blas")  # type: ignore[no-any-return]

@@ -17,7 +17,7 @@ from sklearn.utils import check_random_state
 from dp_halfspace._memory import NUMBER_BYTES, refuse_beyond_memory
 from dp_halfspace._params import checked_size, require
 from dp_halfspace.data.chunks import Chunks, LocalChunks
-from dp_halfspace.data.validation import with_readable_texts
+from dp_halfspace.data.validation import readable_table
 
 __all__ = ["in_chunks", "make_halfspace", "read_parquet"]
 
@@ -132,9 +132,8 @@ def in_chunks(array: Any, n_rows: int = 2**17) -> Chunks:
     has_shape = bool(getattr(array, "shape", ())) and not sparse.issparse(array)
     if not (has_shape and isinstance(getattr(array, "dtype", None), np.dtype)):
         raise ValueError(
-            "array must be an ndarray or a memory map: for a data frame of numbers, or a column of "
-            "labels, its to_numpy(), and read_parquet for files. A sparse matrix is given to fit "
-            "without chunks"
+            "array must be an ndarray or a memory map: give to_numpy() of a frame of numbers or a "
+            "column of labels, read_parquet of files, and a sparse matrix to fit without chunks"
         )
     parts = [slice(start, start + n_rows) for start in range(0, len(array), n_rows)]
     readers = [partial(getitem, array, part) for part in parts]
@@ -195,9 +194,8 @@ def _frame(table: Any) -> Any:
     """Return a frame of pandas that keeps Arrow's types: others follow from what is missing."""
     import pandas  # noqa: PLC0415 (optional dependency)
 
-    for j, column in enumerate(table.columns):
-        table = table.set_column(j, table.column_names[j], with_readable_texts(column))
-    return table.to_pandas(types_mapper=pandas.ArrowDtype, ignore_metadata=True)
+    rows = readable_table(table)
+    return rows.to_pandas(types_mapper=pandas.ArrowDtype, ignore_metadata=True)
 
 
 def _read_group(group: Any, names: list[str]) -> Any:

@@ -403,7 +403,7 @@ def bad_tables():
     yield good, [1, 1, 1, 1], "at least 2 classes"
     yield good, None, "requires y"
     yield good, np.array([1, 0, 1, 0]) * complex(1, float(SECRET)), "Complex data not supported"
-    yield good, [0, None, 1, SECRET], "every record needs a label"
+    yield good, [0, None, 1, SECRET], "label every record"
     yield good, np.array([0, "a", 1, SECRET], dtype=object), "y mixes types"
     yield np.array([[1, int(SECRET) * 10**400]] * 4), [0, 1, 0, 1], "not numeric in column 1"
     outside = sparse.csr_array(good)

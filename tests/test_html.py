@@ -48,7 +48,7 @@ def test_a_formula_behind_the_separator_of_any_program_begins_with_an_apostrophe
 
 
 @pytest.mark.parametrize(
-    "cell", ["-1", "+1.5e-3", "-.5", "1-2", "a=b", "", -1, -0.5, None, "a;b", "-1;+2", "a | b"]
+    "cell", ["-1", "+1.5e-3", "-.5", "1-2", "a=b", "", "a;b", "-1;+2", "a | b"]
 )
 def test_numbers_and_other_texts_stay(cell):
     assert csv_cell(cell) == cell

@@ -42,7 +42,7 @@ def frame(column):
 
 DATES = "^X holds dates or durations in column 'when': .* PrivateTableClassifier"
 HOLE = "^Input X contains NaN or infinity in column 'when': "
-TEXT = "^X is not numeric in column 'when': encode text .* PrivateTableClassifier"
+TEXT = "^X is not numeric in column 'when': encode texts .* PrivateTableClassifier"
 days = pd.date_range("2020-01-01", periods=40)
 COLUMNS = {
     "dates": (days, DATES),
@@ -317,7 +317,7 @@ def test_every_missing_label_has_one_message(name):
             with pytest.raises(ValueError, match="a") as caught:
                 estimator(name, classes=classes).fit(X, y)
             assert str(caught.value) == (
-                "Input y contains NaN or infinity, None, NaT or pd.NA: every record needs a label"
+                "Input y contains NaN, infinity, None, NaT or pd.NA: label every record"
             ), case
 
 

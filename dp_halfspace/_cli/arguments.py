@@ -74,9 +74,7 @@ def _path(text: str) -> Path:
         return Path(text)
     known = sorted(f"{_EXAMPLE}{path.name}" for path in _EXAMPLES.iterdir())
     if text not in known:
-        raise argparse.ArgumentTypeError(
-            f"{text!r} is not an example of the package; there are {', '.join(known)}"
-        )
+        raise argparse.ArgumentTypeError(f"{text!r} is no example; there are {', '.join(known)}")
     return _EXAMPLES / text.removeprefix(_EXAMPLE)
 
 
@@ -138,6 +136,7 @@ def _refuse_unknown_options(parser: _Parser, words: Sequence[str]) -> None:
 
 # What several options have in common.
 _FILE: dict[str, Any] = {"type": _path, "metavar": "FILE"}
+_TEXT: dict[str, Any] = {"metavar": "TEXT", "default": ""}
 _LABELS = "column that holds the label"
 _PERSONS = "column that names the person of each row: all rows of a person"
 _PURPOSE = "PUBLIC purpose, stored in the ledger"
@@ -181,7 +180,7 @@ def _add_fit(add: _Add) -> None:
     add("--dry-run", text, action="store_true")
     add("--save", "file for the model, unless --dry-run", **_FILE)
     add("--card", "file for the model card (HTML)", **_FILE)
-    add("--purpose", _PURPOSE, metavar="TEXT", default="")
+    add("--purpose", _PURPOSE, **_TEXT)
 
 
 def _add_card(add: _Add) -> None:
@@ -190,13 +189,10 @@ def _add_card(add: _Add) -> None:
     add("--groups", "column of persons of the fit, to be named", metavar="COLUMN")
     add("--ledger", "ledger that was charged, to show its remaining budget", **_FILE)
     add("--scores", "scores of this model by `evaluate --save`", **_FILE)
-    for name, what in (
-        ("purpose", "what the model is for"),
-        ("population", "population of the training rows"),
-        ("limits", "what the model must not be used for"),
-        ("contact", "contact for questions"),
-    ):
-        add(f"--{name}", f"PUBLIC text on the card: {what}", metavar="TEXT", default="")
+    add("--purpose", "PUBLIC text on the card: what the model is for", **_TEXT)
+    add("--population", "PUBLIC text on the card: population of the training rows", **_TEXT)
+    add("--limits", "PUBLIC text on the card: what the model must not be used for", **_TEXT)
+    add("--contact", "PUBLIC text on the card: contact for questions", **_TEXT)
 
 
 def _add_schema(add: _Add) -> None:
@@ -228,7 +224,7 @@ def _add_evaluate(add: _Add) -> None:
     add("--target", _LABELS, metavar="COLUMN", required=True)
     _add_budget(add, "evaluation")
     add("--save", "file for the scores (JSON), which `card --scores` shows", **_FILE)
-    add("--purpose", _PURPOSE, metavar="TEXT", default="")
+    add("--purpose", _PURPOSE, **_TEXT)
     text = "scores, such as f1 or roc_auc, which share the budget (default: accuracy)"
     add("--metric", text, action=_List, default=["accuracy"], metavar="METRIC")
 

@@ -76,26 +76,21 @@ def schema(options: Any) -> None:
         write_text(options.out, text)
         write_out(f"Written: {printable(options.out)}, {len(entries)} columns\n")
     text = (
-        "these types were inferred from the private cells. Check them, correct them by the "
-        "meaning of the columns, and add public facts: a number may become [0, 120], "
-        'a text ["I", "II", "III"], and a column that is not a feature '
-        '"drop". A cell of another type than its column is treated as missing.'
+        "these types were inferred from the private cells. Correct them by the meaning of the "
+        'columns, and add public facts: a number may become [0, 120], a text ["I", "II", "III"], '
+        'and what is no feature "drop". A cell of another type than its column counts as missing.'
     )
     looks = [f"column {name!r}: {guess.look}" for name, guess in found.items() if guess.look]
     if looks:
         text += f" Look at the file before you use this template. In {'; in '.join(looks)}."
-    if options.target:
-        text += ' State the PUBLIC labels under "target", such as ["no", "yes"].'
-    for each in [text, *tables.note_on_keys(entries)]:
-        note(each)
+    note(text)
+    tables.note_keys(entries)
 
 
 def fit(options: Any) -> None:
     """Train and save a model, and print its guarantee; a dry run ends with the plan."""
     _check_ledger(options)
     table = tables.read_training_table(options)
-    for text in table.notes:
-        note(text)
     ledger = _open_ledger(options)
     budget = {"epsilon": options.epsilon, "delta": options.delta, "ledger": ledger}
     model = PrivateTableClassifier(classes=table.classes, schema=table.rules, **budget)
@@ -143,7 +138,7 @@ def _preview(
         kind = column.describe().removesuffix(f", {column.source}")
         source = f"{_PRIVATE}{column.source}" if column.source else "stated"
         lines.append((column.name, kind, source))
-    unstated = sum(not column.is_stated for column in data.encoding.columns)
+    unstated = sum(column.source != "" for column in data.encoding.columns)
     parts = align_columns(lines, 3)
     if unstated:
         parts.append(
@@ -211,10 +206,7 @@ def evaluate(options: Any) -> None:
     _check_ledger(options)
     model = _load(options.model)
     if options.groups is None and unit_of(model.privacy_) == "person":
-        note(
-            "the model protects persons, and this evaluation protects single rows: name the "
-            "column of persons by --groups if persons have several rows.",
-        )
+        note("the model protects persons, this evaluation single rows: name persons by --groups.")
     table, rows = _rows_for(model, options, tables.roles_of(options))
     y = tables.labels_of(table, options.target, model.classes_.tolist())
     groups = None if options.groups is None else tables.labels_of(table, options.groups)
@@ -269,8 +261,7 @@ def _rows_for(model: Any, options: Any, roles: list[str]) -> tuple[Any, Any]:
         model.predict(rows.iloc[:1])
     except Exception as error:
         raise UserError(
-            f"{options.model} was saved by another version of dp_halfspace: use that version, "
-            "which its card states"
+            f"{options.model} was saved by another version of dp_halfspace, which its card states"
         ) from error
     return table, rows
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer
 from sklearn.dummy import DummyClassifier
-from sklearn.model_selection import train_test_split
+from sklearn.model_selection import StratifiedShuffleSplit, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC
@@ -48,34 +48,33 @@ def demo(options: Any) -> None:
     """Fit all models at several budgets, and print a table of accuracies."""
     budgets = sorted(set(options.epsilons))
     X, y = load_breast_cancer(return_X_y=True)
-    n_train, n_test = map(len, train_test_split(y))
+    splits = StratifiedShuffleSplit(options.repeats, test_size=0.25, random_state=0)
+    n_train, n_test = map(len, next(splits.split(X, y)))
     version = dp_halfspace.__version__
     title = _TITLE.format(version, n_train, n_test, X.shape[1], n_train**-2.0)
-    scores = score_all(X, y, budgets, options.repeats)
+    scores = score_all(X, y, budgets, splits)
     table, legend = format_scores(scores, budgets), _LEGEND.format(options.repeats)
     write_out(f"{title}\n\n{table}\n\n{fill(advice(scores, budgets), 100)}\n\n{legend}\n")
 
 
-def score_all(X: Any, y: Any, budgets: list[float], n_repeats: int) -> Scores:
-    """Fit and score all models on every split."""
+def score_all(X: Any, y: Any, budgets: list[float], splits: Any) -> Scores:
+    """Fit and score all models on the same splits."""
     # The level to exceed first, the level without privacy last.
     models = {
         _MAJORITY: DummyClassifier(strategy="most_frequent"),
         **{name: getattr(dp_halfspace, name)(classes=[0, 1]) for name in SHOWN},
         _REFERENCE: make_pipeline(StandardScaler(), LinearSVC(random_state=0)),
     }
-    scores = {name: np.zeros((len(budgets), n_repeats)) for name in models}
+    scores = {}
     # The table is public, and small budgets are used on purpose.
     with single_blas_thread(), fits_not_counted(), IGNORED_WARNINGS:
-        for repeat in range(n_repeats):
-            write_out(f"dp_halfspace: split {repeat + 1} of {n_repeats}\n", sys.stderr)
-            rows, test, labels, truth = train_test_split(X, y, stratify=y, random_state=repeat)
-            for name in (_MAJORITY, _REFERENCE):
-                scores[name][:, repeat] = models[name].fit(rows, labels).score(test, truth)
-            for name in SHOWN:
-                for i, epsilon in enumerate(budgets):
-                    model = clone(models[name]).set_params(epsilon=epsilon)
-                    scores[name][i, repeat] = model.fit(rows, labels).score(test, truth)
+        for name, model in models.items():
+            write_out(f"dp_halfspace: {name}\n", sys.stderr)
+            levels = [model]
+            if name in SHOWN:
+                levels = [clone(model).set_params(epsilon=epsilon) for epsilon in budgets]
+            found = [cross_val_score(each, X, y, cv=splits, error_score="raise") for each in levels]
+            scores[name] = np.broadcast_to(found, (len(budgets), splits.n_splits))
     return scores
 
 

@@ -37,10 +37,7 @@ def check_files(options: Any) -> None:
             raise UserError(f"{option} and {other} are the same file, {path}; use two files")
     for option, path in written:
         if belongs_to_ledger(path):
-            raise UserError(
-                f"{option}: {path} is a file of a privacy ledger, which is never overwritten; "
-                "choose another file"
-            )
+            raise UserError(f"{option}: {path} is a file of a ledger, which is never overwritten")
         _check_target(path, option)
 
 

@@ -16,10 +16,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dp_halfspace._cli.arguments import UserError
+from dp_halfspace._cli.arguments import UserError, refusals_as_sentences
 from dp_halfspace._cli.files import note, write_out, write_whole
 from dp_halfspace._cli.tables import EXCEL, PARQUET, is_row, labels_of, read_table, readable
 from dp_halfspace._html import printable
+from dp_halfspace.data.owners import owners_of_rows
 
 
 def split(options: Any) -> None:
@@ -32,10 +33,9 @@ def split(options: Any) -> None:
     table = read_table(options, roles, roles)
     units = np.arange(len(table.frame))
     if groups is not None:
-        import pandas  # noqa: PLC0415 (optional dependency)
-
-        # The place of the person of each row, in the order in which persons first appear.
-        units, _ = pandas.factorize(labels_of(table, groups))
+        # Persons are numbered as they first appear, and told apart as by a fit: 7 and 007 are one.
+        with refusals_as_sentences("--groups: "):
+            units = owners_of_rows(labels_of(table, groups), len(units))
     del table
     held_out = held_out_units(int(units.max()) + 1, options.share, options.seed)[units]
     # The number of rows of a person is private, also for readers of this text.

@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dp_halfspace._cli.arguments import UserError, refusals_as_sentences
+from dp_halfspace._cli.files import note
 from dp_halfspace._cli.guesses import Guess, guess_column
 from dp_halfspace._memory import LONG_BLOCK
 from dp_halfspace._silence import IGNORED_WARNINGS, result_or
@@ -28,7 +29,7 @@ from dp_halfspace._suggestion import did_you_mean
 from dp_halfspace.data.cells import canonical, category_of, text_of
 from dp_halfspace.data.frame import read_column, read_frame
 from dp_halfspace.data.schema import Column, looks_like_key, read_schema, resolved_columns
-from dp_halfspace.data.validation import FIRST_ROUNDED, with_readable_texts
+from dp_halfspace.data.validation import FIRST_ROUNDED, readable_table
 from dp_halfspace.exceptions import optional
 from dp_halfspace.inspection.effect_displays import MOST_SHOWN_CLASSES
 
@@ -171,8 +172,7 @@ def _read_excel(path: Path) -> Any:
             cells = _pandas().read_excel(path, header=None, dtype=object, keep_default_na=False)
     except ImportError as error:
         raise UserError(
-            f"reading {path} needs a package for Excel files (openpyxl for .xlsx: pip "
-            "install openpyxl), or save the sheet as CSV"
+            f"{path} needs a package for Excel (pip install openpyxl), or save the sheet as CSV"
         ) from error
     except OSError:
         raise
@@ -189,16 +189,15 @@ def _read_excel(path: Path) -> Any:
 def _read_parquet(path: Path) -> Any:
     """Read a frame with types of Arrow, which stores each distinct string of a column once."""
     parquet = optional("pyarrow.parquet", "parquet", "a Parquet file")
-    read = parquet.ParquetFile(path).read(use_threads=False)
-    for j, column in enumerate(map(with_readable_texts, read.columns)):
-        held = column.dictionary_encode() if str(column.type).endswith("string") else column
-        read = read.set_column(j, read.column_names[j], held)
-    return read.to_pandas(types_mapper=_arrow_dtype, ignore_metadata=True)
+    rows = readable_table(parquet.ParquetFile(path).read(use_threads=False))
+    how = {"strings_to_categorical": True, "ignore_metadata": True}
+    return rows.to_pandas(types_mapper=_arrow_dtype, **how)
 
 
 def _arrow_dtype(kind: Any) -> Any:
-    """Return the type of pandas for a type of Arrow; dictionaries become categories."""
-    return None if hasattr(kind, "index_type") else _pandas().ArrowDtype(kind)
+    """Return the type of pandas for a type of Arrow, None for what becomes categories."""
+    is_listed = hasattr(kind, "index_type") or str(kind).endswith("string")
+    return None if is_listed else _pandas().ArrowDtype(kind)
 
 
 @dataclass(frozen=True, slots=True)
@@ -244,7 +243,6 @@ def read_table(options: Any, wanted: Sequence[str], verbatim: Collection[str] = 
 def _refuse_absent(path: Path, names: Sequence[str], wanted: Sequence[str]) -> None:
     absent = [name for name in wanted if name not in names]
     if absent:
-        start = "there is no column" if len(absent) == 1 else "there are no columns"
         place = "line 1, the header, of "
         hint = "; if the header is in another line, remove the title or comments above it"
         if path.suffix.lower() in EXCEL:
@@ -252,7 +250,8 @@ def _refuse_absent(path: Path, names: Sequence[str], wanted: Sequence[str]) -> N
         elif path.suffix.lower() == PARQUET:
             place = hint = ""
         near = did_you_mean(absent[0], names)
-        raise UserError(f"{start} {', '.join(map(repr, absent))} in {place}{path}{near or hint}")
+        names = ", ".join(map(repr, absent))
+        raise UserError(f"there is no column {names} in {place}{path}{near or hint}")
 
 
 def typed_columns(table: Table, columns: Mapping[str, Column]) -> Any:
@@ -310,14 +309,14 @@ def declared_columns(table: Table, rules: Mapping[str, Any]) -> dict[str, Column
     return {column.name: column for column in resolved_columns(read_frame(table.frame), rules)}
 
 
-def note_on_keys(names: Iterable[str]) -> list[str]:
-    """Return a note on features that may be keys, if there are any."""
+def note_keys(names: Iterable[str]) -> None:
+    """Write a note on features that may be keys, if there are any."""
     keys = ", ".join(repr(name) for name in names if looks_like_key(name))
-    text = (
-        f"by their names, these features may identify rows or persons: {keys}. Leave them out by "
-        '--drop, or by "drop" in the schema, and name the column of persons by --groups.'
-    )
-    return [text] if keys else []
+    if keys:
+        note(
+            f"by their names, these features may identify rows or persons: {keys}. Leave them out "
+            'by --drop, or by "drop" in the schema, and name the column of persons by --groups.'
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -329,7 +328,6 @@ class TrainingTable:
     rules: dict[str, Any]
     classes: list[str] | None
     groups: Any
-    notes: tuple[str, ...]
 
 
 def roles_of(options: Any) -> list[str]:
@@ -362,22 +360,20 @@ def read_training_table(options: Any) -> TrainingTable:
     for name, guess in guesses(table, rules, looks=False).items():
         rules[name] = {"kind": guess.kind_alone, "stated": False}
     columns = declared_columns(table, rules)
-    notes = note_on_keys(name for name, column in columns.items() if column.kind != "drop")
-    if classes is None:
-        notes.append(_note_on_labels(table.path, target, y))
     ids = None if groups is None else labels_of(whole, groups)
     rows = typed_columns(table, columns)
-    return TrainingTable(rows, y.astype(str), rules, classes, ids, tuple(notes))
+    if classes is None:
+        _note_labels(table.path, target, y)
+    note_keys(name for name, column in columns.items() if column.kind != "drop")
+    return TrainingTable(rows, y.astype(str), rules, classes, ids)
 
 
-def _note_on_labels(path: Path, target: str, y: NDArray[Any]) -> str:
-    """Say that the labels that were found count as public, or refuse those of no classes."""
+def _note_labels(path: Path, target: str, y: NDArray[Any]) -> None:
+    """Note that the labels that were found count as public, or refuse those of no classes."""
     seen = np.unique(y)
     if not 2 <= len(seen) <= MOST_SHOWN_CLASSES or max(map(len, seen)) > _LONGEST_LABEL:
         raise UserError(
             f"column {target!r} of {path} has fewer than 2 or more than {MOST_SHOWN_CLASSES} "
-            f"different labels, or one of more than {_LONGEST_LABEL} characters; choose a column "
-            "of classes, or state the label set by --classes, which may contain labels that do not "
-            "occur"
+            f"labels, or one of more than {_LONGEST_LABEL} characters: state them by --classes"
         )
-    return f"No --classes: the {len(seen)} labels found in column {target!r} are declared public."
+    note(f"No --classes: the {len(seen)} labels found in column {target!r} are declared public.")

@@ -163,17 +163,13 @@ def _read_cell(value: Any, decimal: str | None) -> Cell:
     # The class of numpy durations is a subclass of integers.
     if is_number and not isinstance(value, np.timedelta64):
         with drop_output() if may_print_or_warn(type(value)) else nullcontext():
-            return _read_number(value)
+            if isinstance(value, Integral):
+                return _read_whole(int(value))
+            return _read_decimal(value) if isinstance(value, Decimal) else _read_float(float(value))
     if hasattr(value, "as_py"):
         return _read_cell(value.as_py(), decimal)
     is_moment = isinstance(value, date | np.datetime64) or hasattr(value, "to_datetime64")
     return _read_moment(value) if is_moment else _read_object(value, decimal)
-
-
-def _read_number(value: Any) -> Cell:
-    if isinstance(value, Integral):
-        return _read_whole(int(value))
-    return _read_decimal(value) if isinstance(value, Decimal) else _read_float(float(value))
 
 
 def _spelt(value: str | bytes | bytearray) -> str:

@@ -206,9 +206,8 @@ def _check_unchanged(chunk: Any, mark: Checksum) -> Any:
     """
     if _checksum(chunk) != mark:
         raise RuntimeError(
-            "this chunk changed between two passes: every pass must read the same "
-            "rows and labels in the same order. Persist the result of a shuffle or of "
-            "a random imputation, or write it to a file"
+            "this chunk changed between two passes: every pass must read the same rows and labels "
+            "in the same order. Persist a shuffle or a random imputation, or write it to a file"
         )
     return chunk
 

@@ -129,9 +129,8 @@ class Encoding:
         place = {name: j for j, name in enumerate(frame.names)}
         missing = [c.name for c in self.columns if c.kind != "drop" and c.name not in place]
         if missing:
-            what, verb = ("column", "was") if len(missing) == 1 else ("columns", "were")
             names = ", ".join(map(repr, missing))
-            raise ValueError(f"X has no {what} {names}, which {verb} in the table of the fit")
+            raise ValueError(f"X lacks columns of the table of the fit: {names}")
         return [place.get(column.name, -1) for column in self.columns]
 
 
@@ -193,11 +192,14 @@ def _hash_text(text: str | None, choices: int) -> int:
     """Return the index of the row of one string in `_hashed_rows`."""
     if text is None:
         return int(choices**_ONES)
-    digest = hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8 * _ONES)
-    number = 0
-    for word in np.frombuffer(digest.digest(), dtype="<u8"):
-        number = number * choices + int(word) % choices
-    return number
+    digits = [number % choices for number in _hashes(text, _ONES)]
+    return int(np.ravel_multi_index(digits, (choices,) * _ONES))
+
+
+def _hashes(text: str, count: int) -> list[int]:
+    """Return public hashes of a text, of 64 bits each."""
+    digest = hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8 * count)
+    return np.frombuffer(digest.digest(), dtype="<u8").tolist()  # type: ignore[no-any-return]
 
 
 @functools.lru_cache(maxsize=_CHOICES)
@@ -219,7 +221,7 @@ def _count_words(cells: Stored, column: Column) -> Coded:
         text, counts = text_of(canonical(cell, column.decimal)) or "", Counter[int]()
         for word in _WORD.findall(text.lower()):
             if word not in known:
-                known[word] = _place_of_word(word, column.n_columns)
+                known[word] = _hashes(word, 1)[0] % column.n_columns
             counts[known[word]] += 1
         # For a string of any length, the norm is at most that of a category.
         norm = math.sqrt(sum(count * count for count in counts.values()))
@@ -233,12 +235,6 @@ def _count_words(cells: Stored, column: Column) -> Coded:
 def _code(table: Any, places: NDArray[Any]) -> Coded:
     """Return a list of rows and positions in it; negative ones count from its end."""
     return table, (places % table.shape[0]).astype(np.int32)
-
-
-def _place_of_word(word: str, n_columns: int) -> int:
-    """Return the column of a word by a public hash."""
-    digest = hashlib.blake2b(word.encode("utf-8", "surrogatepass"), digest_size=8).digest()
-    return int.from_bytes(digest, "little") % n_columns
 
 
 # A CSR matrix, and positions of its rows.

@@ -122,9 +122,7 @@ def read_frame(X: Any) -> Frame:
     Errors describe names and shapes only, which are public.
     """
     if sparse.issparse(X):
-        raise ValueError(
-            "X is a sparse matrix, and sparse columns have no scales: give a dense array"
-        )
+        raise ValueError("X is a sparse matrix, whose columns have no scales: give a dense array")
     refuse_foreign_arrays("X", X)
     X = _as_known_table(X)
     if is_polars(X):
@@ -229,12 +227,11 @@ def _arrow_type(column: Any) -> Any:
 
 def _kind_of_arrow(kind: Any) -> str:
     types = arrow().types
-    tests = {
-        "boolean": (types.is_boolean,),
-        "number": (types.is_integer, types.is_floating, types.is_decimal),
-        "date": (types.is_timestamp, types.is_date),
-    }
-    return next((name for name, of in tests.items() if any(test(kind) for test in of)), "text")
+    if types.is_boolean(kind):
+        return "boolean"
+    if types.is_integer(kind) or types.is_floating(kind) or types.is_decimal(kind):
+        return "number"
+    return "date" if types.is_timestamp(kind) or types.is_date(kind) else "text"
 
 
 def read_column(column: Any) -> Stored:

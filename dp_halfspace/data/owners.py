@@ -40,8 +40,7 @@ def owners_of_rows(groups: Any, n_rows: int) -> NDArray[np.intp]:
     if None in names:
         raise ValueError(
             "groups contains a value that names no person: a missing one, a list or tuple, or a "
-            "float from 2^53 on, which may stand for several whole numbers. Every row needs a "
-            "person; join the parts of an identifier to one text, and read long ones as text"
+            "float from 2^53 on. Join parts to one text, and read long whole numbers as text"
         )
     number: dict[str, int] = {}
     return np.array([number.setdefault(name, len(number)) for name in names], dtype=np.intp)

@@ -69,16 +69,9 @@ def weighed(rows: Any, classes: FloatArray, data: TrainingData) -> WeighedRows:
 def with_sample_weight(data: TrainingData, sample_weight: ArrayLike) -> TrainingData:
     """Return a training set with weights of the records; errors never show a weight."""
     if data.people is not None:
-        raise ValueError(
-            "sample_weight is not supported together with groups, where the weight of "
-            "a row is one over the number of rows of its person. Give only one of the "
-            "two"
-        )
+        raise ValueError("sample_weight is not supported together with groups: give one of them")
     if isinstance(data.X, Chunks):
-        raise ValueError(
-            "sample_weight is not supported for rows in chunks: give X as an array, from dask by "
-            "X.compute()"
-        )
+        raise ValueError("sample_weight is not supported for rows in chunks: give X as an array")
     return replace(data, weights=_checked(sample_weight, data.X.shape[0]))
 
 
@@ -86,17 +79,14 @@ def _checked(sample_weight: ArrayLike, n_samples: int) -> FloatArray:
     """Return weights, rounded down to multiples of a public power of two."""
     if n_samples < _FEWEST_WEIGHTED:
         raise ValueError(
-            f"sample_weight needs at least {_FEWEST_WEIGHTED} records, got {n_samples}: a "
-            "private fit learns nothing from fewer weighted records. Leave out "
-            "sample_weight"
+            f"sample_weight needs at least {_FEWEST_WEIGHTED} records, got {n_samples}: give none"
         )
     what = "one number in [0, 1] for each record"
     weights = column_of("sample_weight", sample_weight, n_samples, what).numbers()
     if not ((weights >= 0.0) & (weights <= 1.0)).all():
         raise ValueError(
-            "sample_weight contains a value that is not a number in [0, 1]: "
-            "divide by a PUBLIC bound on the weights, and replace missing weights by "
-            "a rule that does not depend on the private data"
+            "sample_weight contains a value that is not a number in [0, 1]: divide by a PUBLIC "
+            "bound, and replace missing weights by a rule that does not depend on the private data"
         )
     bits = min(GRID_BITS, EXACT_BITS - n_samples.bit_length())
     return np.asarray(np.ldexp(np.floor(np.ldexp(weights, bits)), -bits))

@@ -95,11 +95,6 @@ class Column:
     indicates_missing: bool = True
 
     @property
-    def is_stated(self) -> bool:
-        """Whether the user stated the kind of the column."""
-        return not self.source
-
-    @property
     def is_number(self) -> bool:
         """Whether the entries are numbers, which have a scale."""
         return self.kind in _SCALED_KINDS
@@ -119,7 +114,7 @@ class Column:
             known = "boolean"
         if self.kind == "words":
             known = f"words in {self.n_columns} columns"
-        return known if self.is_stated else f"{known}, {self.source}"
+        return f"{known}, {self.source}" if self.source else known
 
 
 def read_schema(schema: Any) -> tuple[dict[str, Any], Any]:
@@ -179,15 +174,9 @@ def resolved_columns(frame: Frame, rules: Mapping[str, Any]) -> tuple[Column, ..
     """
     unknown = sorted(set(rules) - set(frame.names))
     if unknown:
-        words = "the column" if len(unknown) == 1 else "the columns"
         names = ", ".join(map(repr, unknown))
-        hint = (
-            ""
-            if frame.is_named
-            else ": X has no column names, only positions '0', '1', ... Give a data frame; "
-            "after a transformer, set_output(transform='pandas')"
-        )
-        raise ValueError(f"schema names {words} {names}, which X does not have{hint}")
+        hint = "" if frame.is_named else ". Give a data frame; transformers have set_output"
+        raise ValueError(f"schema names columns that X does not have: {names}{hint}")
     columns = []
     for name, values in zip(frame.names, frame.columns, strict=True):
         if rules.get(name) is not None:
@@ -201,7 +190,7 @@ def resolved_columns(frame: Frame, rules: Mapping[str, Any]) -> tuple[Column, ..
 
 def unstated_kinds(columns: Sequence[Column]) -> str:
     """Describe the facts that were taken from the dtypes of a table; empty if there are none."""
-    unstated = [column for column in columns if not column.is_stated]
+    unstated = [column for column in columns if column.source]
     if not unstated:
         return ""
     some = first_of([f"{column.name!r}: {word_of(column)}" for column in unstated])
@@ -219,15 +208,9 @@ def unstated_kinds(columns: Sequence[Column]) -> str:
         said.append(
             f"The cells of {first_of(texts)} are stored as objects, texts or categories, so they "
             f"are read as text, even if they are numbers: state schema={{{texts[0]}: 'number'}}, "
-            "or 'date', 'boolean' or a list of categories, to read each cell as such. A duration "
-            "has to be made a number of days beforehand, and a month needs a format of dates"
+            "or 'date', 'boolean' or a list of categories, to read each cell as such"
         )
-    others = [c for c in unstated if repr(c.name) not in texts]
-    example = [f", for example schema={{{c.name!r}: {word_of(c)!r}}}" for c in others[:1]]
-    said.append(
-        f"State every column{''.join(example)}; `python -m dp_halfspace schema FILE` writes a "
-        "template"
-    )
+    said.append("State every column; `python -m dp_halfspace schema FILE` writes a template")
     keys = [repr(column.name) for column in unstated if looks_like_key(column.name)]
     if keys:
         said.append(
@@ -276,11 +259,6 @@ def _is_number(value: Any) -> bool:
     return isinstance(value, Real | Decimal) and not isinstance(value, bool)
 
 
-def _is_size(value: Any) -> bool:
-    is_whole = isinstance(value, int) and not isinstance(value, bool)
-    return is_whole and 1 <= value <= WIDEST_ENCODING
-
-
 def _is_of_dates(form: str) -> bool:
     """Return whether ``strptime`` can read a date in a format; it cannot read dd/mm/yyyy or %F."""
     try:
@@ -311,7 +289,7 @@ _RULES_OF_FACTS: dict[str, tuple[tuple[str, ...], Callable[[Any], bool], str]] =
     ),
     "columns": (
         ("words",),
-        _is_size,
+        lambda value: type(value) is int and 1 <= value <= WIDEST_ENCODING,
         f"columns is for the kind words, a whole number up to {WIDEST_ENCODING}",
     ),
     "missing": (
@@ -364,7 +342,7 @@ def _to_list(values: Any, refusal: str) -> list[Any]:
 def _range_column(name: str, kind: str, ends: list[Any], form: str | None, refusal: str) -> Column:
     if len(ends) != 2:
         raise ValueError(f"{refusal}; a range has two ends")
-    low, high = (_day(end, form) if kind == "date" else _number(end) for end in ends)
+    low, high = (_limit(end, kind, form) for end in ends)
     if not (-1e50 <= low < high <= 1e50):
         dates = ", and dates are written as 2026-01-31 or in their format"
         rule = "a range has a lower and a higher end, both finite"
@@ -372,15 +350,12 @@ def _range_column(name: str, kind: str, ends: list[Any], form: str | None, refus
     return Column(name, kind, low, high)
 
 
-def _day(end: Any, form: str | None) -> float:
-    """Return a limit of a range of dates in days, NaN if it is no date."""
+def _limit(end: Any, kind: str, form: str | None) -> float:
+    """Return a limit of a range, in days for dates, and NaN for what is none."""
+    if kind == "number":
+        return float(end) if _is_number(end) else math.nan
     days = date_in_format(end, form) if form and isinstance(end, str) else math.nan
     return date_of(canonical(end)) if math.isnan(days) else days
-
-
-def _number(end: Any) -> float:
-    """Return a limit of a range, NaN if it is not a number."""
-    return float(end) if _is_number(end) else math.nan
 
 
 def _category_column(name: str, values: list[Any], refusal: str) -> Column:

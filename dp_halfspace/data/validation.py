@@ -53,15 +53,14 @@ _NAMES_WARNING = re.compile(
     r"X (?:does not have valid|has) feature names, but \w+ was fitted with(?:out)? feature names"
 )
 UNREADABLE = (
-    "{} could not be read. The message of its library is not shown, because it may quote a value. "
-    "Convert it to an array, or to a table of pandas, polars or Arrow, first"
+    "{} could not be read, and the message of its library may quote a value. Convert it first to "
+    "an array, or to a table of pandas, polars or Arrow"
 )
 _RULE = "with a rule that does not depend on the private data"
 LABEL_SET = (
-    "classes=None takes the label set from y and declares it public: a single record "
-    "with a rare label then changes the shape of the model or makes the fit fail, "
-    "which the guarantee does not cover. State the label set, which may contain "
-    "labels that do not occur: classes=[...]"
+    "classes=None takes the label set from y and declares it public: a single record with a rare "
+    "label then changes the shape of the model or makes the fit fail, which the guarantee does not "
+    "cover. State the label set, which may contain labels that do not occur: classes=[...]"
 )
 
 
@@ -121,10 +120,7 @@ def check_length(name: str, values: Any, n_rows: int, *, hides_rows: bool) -> No
     if len(values) != n_rows:
         found = f", got {n_rows} and {len(values)}"
         if hides_rows:
-            found = (
-                ". The numbers are not shown, because the number of rows of a person is private: "
-                f"compare len({name}) with len(X)"
-            )
+            found = f": compare len({name}) with len(X)"
         raise ValueError(f"X and {name} must have the same number of rows{found}")
 
 
@@ -145,8 +141,7 @@ def _check_labels(y: ArrayLike) -> NDArray[Any]:
         entries += labels.tolist()
     is_number = labels.dtype.kind in "fmM"
     if any(map(is_missing, entries)) or (is_number and not np.isfinite(labels).all()):
-        rule = "every record needs a label"
-        raise ValueError(f"Input y contains NaN or infinity, None, NaT or pd.NA: {rule}")
+        raise ValueError("Input y contains NaN, infinity, None, NaT or pd.NA: label every record")
     if has_text_in_list:
         # One string in a list turns all numbers into strings.
         raise ValueError(_MIXED)
@@ -214,20 +209,15 @@ def call_silently(call: Callable[[], Result], failed: str) -> Result:
     return hidden(drop_output()(call), refuse)
 
 
-def is_foreign_array(values: Any) -> bool:
-    """Return whether an object is not an array or a table, and numpy would ask it for an array."""
-    kind = type(values)
-    is_table = any(hasattr(kind, name) for name in ("iloc", "columns", "column_names"))
-    return hasattr(kind, "__array__") and not (is_table or issubclass(kind, np.ndarray))
-
-
 def computed(name: str, values: Any) -> Any:
     """Return the array of an object of another library, which may compute it only now.
 
     Chunks and masked arrays are refused.
     """
     refuse_foreign_arrays(name, values)
-    if not is_foreign_array(values):
+    kind = type(values)
+    is_known = any(hasattr(kind, each) for each in ("iloc", "columns", "column_names"))
+    if is_known or issubclass(kind, np.ndarray) or not hasattr(kind, "__array__"):
         return values
     return call_silently(lambda: np.asarray(values), UNREADABLE.format(name))
 
@@ -271,6 +261,12 @@ def with_readable_texts(column: Any) -> Any:
     return texts
 
 
+def readable_table(table: Any) -> Any:
+    """Return a table of Arrow with strings that are valid UTF-8."""
+    texts = list(map(with_readable_texts, table.columns))
+    return type(table).from_arrays(texts, names=table.column_names)
+
+
 def _kind_of(X: Any) -> str:
     """Return the kind of numbers of an array, and that of objects for any other table."""
     # The attribute `dtype` of a frame would be a column with this name.
@@ -292,8 +288,7 @@ def check_features(
     # A matrix, which scikit-learn refuses, is what `todense` of sparse rows returns.
     X = np.asarray(X) if isinstance(X, np.matrix) else computed("X", X)
     if is_arrow_table(X):
-        texts = list(map(with_readable_texts, X.columns))
-        X = type(X).from_arrays(texts, names=X.column_names)
+        X = readable_table(X)
     if is_polars(X):
         # One whole number beyond 64 bits changes the type of its column, which numpy has not.
         wide = [each for each in X.get_columns() if str(each.dtype) in ("Int128", "UInt128")]
@@ -396,17 +391,11 @@ def refuse_foreign_arrays(name: str, values: Any) -> None:
     The mask is private.
     """
     if is_chunked(values):
-        raise ValueError(
-            f"{name} is in chunks, which is not supported here, or not together with "
-            f"an array: give it as an array, from dask by {name}.compute()"
-        )
+        raise ValueError(f"{name} is in chunks, which is not supported here: give an array")
 
     rows = values if isinstance(values, list | tuple) else ()
     if any(map(np.ma.isMaskedArray, (values, *rows))):
-        raise ValueError(
-            f"{name} is a masked array, and its mask would be lost: fill it first, {_RULE}, for "
-            "example by filled(0)"
-        )
+        raise ValueError(f"{name} is a masked array, whose mask would be lost: fill it, {_RULE}")
 
 
 def _refuse_dates(X: Any, table: Any) -> None:
@@ -421,9 +410,8 @@ def _refuse_dates(X: Any, table: Any) -> None:
         bad = list(range(table.shape[1])) if table.dtype.kind in "mM" else []
     if bad:
         raise ValueError(
-            f"X holds dates or durations in {_name_columns(_names_of(X), bad)}: "
-            "convert them to numbers first, for example days since a fixed date, or use "
-            "PrivateTableClassifier, which reads dates"
+            f"X holds dates or durations in {_name_columns(_names_of(X), bad)}: make them numbers "
+            "first, such as days since a fixed date, or use PrivateTableClassifier for dates"
         )
 
 
@@ -437,30 +425,22 @@ def check_two_dimensional(X: Any) -> Any:
         # An entry of a masked array, for example, would warn.
         with IGNORED_WARNINGS:
             table = array_or_none(X)
+    if table is not None and table.ndim == 2:
+        return table
     if table is None:
-        raise ValueError("X must be two-dimensional: its rows differ in length")
-    if table.ndim == 0:
-        raise ValueError(
-            f"X must be two-dimensional: {type(X).__name__} is no table of rows and columns. Give "
-            "an array or a data frame; a LazyFrame of polars becomes one by X.collect()"
+        why = ": its rows differ in length"
+    elif table.ndim == 0:
+        why = f": {type(X).__name__} is no table; a LazyFrame becomes one by X.collect()"
+    elif getattr(getattr(table, "dtype", None), "names", None):
+        why = ": make the structured array a frame by pandas.DataFrame.from_records(X)"
+    elif hasattr(table, "to_frame"):
+        why = ": of a Series, give X.to_frame() for a column, and frame.iloc[[k]] for a row"
+    else:
+        why = (
+            f", of shape (n_samples, n_features), but has {table.ndim} dimension(s). Reshape your "
+            "data: X.reshape(-1, 1) for a single feature, X.reshape(1, -1) for a single sample"
         )
-    if table.ndim != 2:
-        if getattr(getattr(table, "dtype", None), "names", None):
-            raise ValueError(
-                "X must be two-dimensional, and a structured array has one dimension: give a data "
-                "frame, pandas.DataFrame.from_records(X)"
-            )
-        if hasattr(table, "to_frame"):
-            raise ValueError(
-                "X must be two-dimensional, and a Series has one dimension: give X.to_frame() if "
-                "it is a column, and frame.iloc[[k]] instead of frame.iloc[k] if it is a row"
-            )
-        raise ValueError(
-            f"X must be two-dimensional, of shape (n_samples, n_features), but has {table.ndim} "
-            "dimension(s). Reshape your data: X.reshape(-1, 1) if it has a single feature, "
-            "X.reshape(1, -1) if it is a single sample."
-        )
-    return table
+    raise ValueError(f"X must be two-dimensional{why}")
 
 
 def _name_columns(names: Any, columns: Iterable[int]) -> str:
@@ -490,13 +470,8 @@ def _not_numeric_error(X: Any) -> ValueError | TypeError:
         return ValueError(twice)
     where = f"X is not numeric in {_name_columns(names, bad) if bad else 'some column'}"
     if TypeError in reasons:
-        return TypeError(
-            f"{where}: every argument must be a string that spells a number, or a number"
-        )
-    return ValueError(
-        f"{where}: encode text and categories as numbers first, {_RULE}, or use "
-        "PrivateTableClassifier, which reads them"
-    )
+        return TypeError(f"{where}: every argument must be a number, or a string of a number")
+    return ValueError(f"{where}: encode texts as numbers, {_RULE}, or use PrivateTableClassifier")
 
 
 def repeated_name(names: Iterable[Any]) -> str | None:
@@ -532,16 +507,10 @@ def _conversion_error(column: NDArray[Any] | None) -> type[Exception] | None:
 
 def _check_finite(X: Any, names: Any, *, allow_missing: bool) -> None:
     """Refuse infinity, and NaN where it is not allowed, naming the columns."""
-    values = X.data if sparse.issparse(X) else X
-    # The first pass is fast: if a sum is finite, so are its terms. If it overflows, the entries are
-    # checked.
-    with np.errstate(over="ignore", invalid="ignore"):
-        is_finite = np.isfinite(values.sum())
-    if is_finite:
-        return
+    is_sparse = sparse.issparse(X)
+    values = X.data if is_sparse else X
     bad = np.asarray(np.isinf(values) if allow_missing else ~np.isfinite(values))
     if bad.any():
-        is_sparse = sparse.issparse(X)
         columns = np.unique(X.indices[bad]) if is_sparse else np.flatnonzero(bad.any(axis=0))
         raise not_finite(names, columns.tolist())
 
@@ -550,8 +519,7 @@ def not_finite(names: Any, columns: list[int]) -> ValueError:
     """Return an error that names the columns with missing or infinite values."""
     where = _name_columns(names, columns) if columns else "some column"
     return ValueError(
-        f"Input X contains NaN or infinity in {where}: replace missing and infinite values first, "
-        f"{_RULE}"
+        f"Input X contains NaN or infinity in {where}: replace such values first, {_RULE}"
     )
 
 
@@ -562,8 +530,7 @@ def class_indices(y: ArrayLike, classes: ArrayLike | None) -> tuple[NDArray[np.i
     if classes is None:
         if len(seen) < 2:
             raise ValueError(
-                "y holds one class only, and classification needs at least 2 classes. Pass the "
-                "public label set as classes=[...]: a class may then be absent from the data"
+                "y holds one class only, and classification needs at least 2 classes: state classes"
             )
         return inverse.astype(np.intp), _as_numbers(seen)
     label_set = _check_classes(classes)
@@ -571,9 +538,8 @@ def class_indices(y: ArrayLike, classes: ArrayLike | None) -> tuple[NDArray[np.i
     is_rounded = labels.dtype.kind == "f" and label_set.dtype.kind in "iu"
     if is_rounded and (np.abs(label_set.astype(np.float64)) >= FIRST_ROUNDED).any():
         raise ValueError(
-            "classes contains whole numbers from 2^53 on, and y contains floats, "
-            "which cannot distinguish them: give such labels as whole numbers of one "
-            "type, or as text"
+            "classes contains whole numbers from 2^53 on, and y contains floats, which cannot "
+            "distinguish them: give such labels as whole numbers of one type, or as text"
         )
     table = look_up(seen, label_set)
     if (table < 0).any():
@@ -617,10 +583,9 @@ def _unlike_types(labels: NDArray[Any], label_set: NDArray[Any]) -> str:
     """
     if label_set.dtype.kind == "U" and labels.dtype.kind in "biuf":
         return (
-            ": y contains numbers, and classes contains strings. Give both as one type, for "
-            "example classes=[0, 1], also in cross_val_predict of scikit-learn (unless "
-            "method='predict'), StackingClassifier, VotingClassifier, BaggingClassifier and "
-            "OneVsRestClassifier, which replace labels by their positions"
+            ": y contains numbers, and classes contains strings. Give both as one type, such as "
+            "classes=[0, 1], also in ensembles and cross_val_predict of scikit-learn, which "
+            "replace labels by their positions"
         )
     # Types are not mixed: numbers and strings among objects have been refused.
     is_text = labels.dtype.kind in "UT" or isinstance(labels.ravel()[0], str)
@@ -650,15 +615,13 @@ def _distinct_labels(labels: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.int
 def _check_classes(classes: ArrayLike) -> NDArray[Any]:
     """Return the sorted public label set, or refuse an invalid one."""
     given = np.asarray(classes)
-    rule = "classes must be None or a one-dimensional list of at least two distinct labels"
-    if given.ndim != 1 or (given.dtype.kind == "f" and np.isnan(given).any()):
-        raise ValueError(rule)
-    try:
-        label_set = np.unique(given)
-    except TypeError:
-        raise ValueError(rule + " of one type") from None
-    if len(label_set) < 2 or len(label_set) != len(given):
-        raise ValueError(rule)
+    label_set = result_or(np.empty(0), lambda: np.unique(given))
+    has_nan = given.dtype.kind == "f" and np.isnan(given).any()
+    if given.ndim != 1 or has_nan or not 2 <= len(label_set) == len(given):
+        raise ValueError(
+            "classes must be None or a one-dimensional list of at least two distinct labels of "
+            "one type"
+        )
     return label_set
 
 

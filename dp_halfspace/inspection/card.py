@@ -13,6 +13,7 @@ import os
 import platform
 import re
 from collections.abc import Sequence
+from contextlib import suppress
 from datetime import datetime, timezone
 from html import escape
 from importlib import import_module
@@ -117,8 +118,7 @@ def model_card(
     inner, uncovered = private_part(model)
     if groups is not None and unit_of(inner.privacy_) != "person":
         raise ValueError(
-            f"groups={groups!r} names persons, and this fit does not protect them: its adjacency "
-            f"is {inner.privacy_.adjacency!r}. Leave out groups, or fit with groups"
+            f"groups={groups!r} names persons, and this fit does not protect them: leave it out"
         )
     sections = {
         "About": table(*about) if about else "",
@@ -260,9 +260,7 @@ def _measured(model: Any, scores: Sequence[Any]) -> str:
     for score in scores:
         others = score.classes.tolist()
         if others != own:
-            raise ValueError(
-                f"a score is of the classes {others}, not {own}: give scores of this model"
-            )
+            raise ValueError(f"a score is of the classes {others}, and the model of {own}")
     if not scores:
         return "<p>No score was given, so this card does not state how good the model is.</p>"
     costs = dict.fromkeys(_cost_of_scores(score.privacy_) for score in scores)
@@ -289,17 +287,13 @@ def _effects(model: Any, inner: Any) -> str:
         return "<p>Not shown: they are those of the model inside, which has a card of its own.</p>"
     if len(inner.classes_) > MOST_SHOWN_CLASSES:
         return f"<p>Not shown: the model has more than {MOST_SHOWN_CLASSES} classes.</p>"
-    if hasattr(inner, "encoding_"):
+    with suppress(ValueError):
+        return _coefficients(natural_coefficients(model))
+    is_alone = getattr(model, "best_estimator_", model) is inner
+    is_scaled = is_alone and isinstance(getattr(inner, "scaler_", None), ReleasedScaler)
+    if is_scaled or hasattr(inner, "encoding_"):
         return _curves(EffectsDisplay.from_estimator(inner), inner)
-    try:
-        natural = natural_coefficients(model)
-    except ValueError:
-        scaler = getattr(inner, "scaler_", None)
-        is_alone = getattr(model, "best_estimator_", model) is inner
-        if not is_alone or not isinstance(scaler, ReleasedScaler):
-            return "<p>Not shown: the columns have no public ranges and no released scales.</p>"
-        return _curves(EffectsDisplay.from_estimator(inner), inner)
-    return _coefficients(natural)
+    return "<p>Not shown: the columns have no public ranges and no released scales.</p>"
 
 
 def _coefficients(natural: NaturalCoefficients) -> str:
@@ -408,10 +402,7 @@ def private_part(estimator: Any) -> tuple[Any, list[str]]:
             uncovered.append(f"Not covered: {', '.join(steps)}. {learnt}")
         return inner, uncovered
     check_is_fitted(estimator)
-    raise ValueError(
-        f"{type(estimator).__name__} has no privacy record: give an estimator of this package, or "
-        "a pipeline around one"
-    )
+    raise ValueError(f"{type(estimator).__name__} has no privacy record: give one of this package")
 
 
 def _around_a_part(estimator: Any) -> list[str]:

@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from dp_halfspace._arrays import FloatArray
 from dp_halfspace._sklearn_compat import column_names
-from dp_halfspace.preprocessing.scalers import CellScaler, ColumnScaler, ReleasedScaler
+from dp_halfspace.preprocessing.scalers import CellScaler, ColumnScaler
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -150,8 +150,7 @@ def linear_parts(model: Any, asked: str) -> LinearParts:
     check_is_fitted(model)
     if hasattr(model, "learnt_part"):
         raise ValueError(
-            f"{asked} needs a linear model, and {type(model).__name__} wraps one: give it the "
-            "estimator inside, whose scores are to be compared with what was learnt"
+            f"{asked} needs a linear model, and {type(model).__name__} wraps one: give that one"
         )
     steps = [step for _, step in model.steps] if isinstance(model, Pipeline) else [model]
     last = getattr(steps[-1], "best_estimator_", steps[-1])
@@ -166,13 +165,9 @@ def linear_parts(model: Any, asked: str) -> LinearParts:
     feature_map = getattr(last, "feature_map_", None)
     other |= feature_map is not None and not getattr(feature_map, "is_linear", False)
     if other or hasattr(last, "encoding_") or not hasattr(last, "coef_"):
-        shown = getattr(model, "best_estimator_", model)
-        scaler = getattr(shown, "scaler_", None)
-        has_display = hasattr(shown, "encoding_") or isinstance(scaler, ReleasedScaler)
-        hint = ": use EffectsDisplay, which shows its effects" if has_display else ""
         raise ValueError(
-            f"{asked} needs a linear score, and this {type(last).__name__} has no linear score of "
-            f"the columns{hint}"
+            f"{asked} needs a linear score of the columns, which this {type(last).__name__} has "
+            "not: EffectsDisplay shows effects of single columns"
         )
     coefficients = np.atleast_2d(last.coef_) / (1.0 if feature_map is None else last.data_norm_)
     if last.scaler_ is not None:

@@ -191,8 +191,7 @@ class EffectsDisplay:
         model = getattr(model, "best_estimator_", model)
         if len(model.classes_) > MOST_SHOWN_CLASSES:
             raise ValueError(
-                f"effects are shown of at most {MOST_SHOWN_CLASSES} classes: compare columns of "
-                "coef_ of the model"
+                f"effects are shown of at most {MOST_SHOWN_CLASSES} classes: see coef_ of the model"
             )
         facts = _facts(model)
         grids = list(_grids(facts))
@@ -234,8 +233,7 @@ class EffectsDisplay:
             If matplotlib is needed and not installed.
         """
         if not self.columns:
-            none = "columns of texts, and of numbers without a stated range or a released scale"
-            raise ValueError(f"no column of this model has effects to draw: {none}, have none")
+            raise ValueError("no column has effects to draw, as texts and numbers without a range")
         rows = math.ceil(len(self.columns) / PANELS_IN_A_ROW)
         if figure is None:
             pyplot = optional("matplotlib.pyplot", "plot", "drawing")
@@ -273,8 +271,7 @@ def _facts(model: Any) -> list[_Fact]:
         released = {column.name for column in columns}
     else:
         raise ValueError(
-            "curves need released column scales, or the ranges of a PrivateTableClassifier: this "
-            "model has neither, so there is no axis in the units of its columns"
+            "curves need released column scales, or the ranges of a PrivateTableClassifier"
         )
     pairs = zip(np.asarray(scales.center).tolist(), np.asarray(scales.scale).tolist(), strict=True)
     return [

@@ -11,7 +11,6 @@ import math
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
-from fractions import Fraction
 
 from dp_halfspace._rounding import TINY, UP
 from dp_halfspace.privacy import accounting
@@ -36,13 +35,12 @@ class Cap:
         """Whether a list of events is within the cap."""
         # A cap of 1 admits ten releases of .1, although the floats add up to slightly more.
         epsilon = self.epsilon * UP
+        # A pure DP list whose sum is within the cap uses nothing of delta.
+        is_pure = accounting.epsilon(events, 0.0) <= epsilon
+        if is_pure or self.delta == 0.0:
+            return is_pure
         if self.adaptive:
-            # A pure DP list whose sum is within the cap uses nothing of delta.
-            pure = _as_pure(events)
-            events = [Pure(pure) if pure <= epsilon else Gaussian(_as_gaussian(events))]
-        if self.delta == 0.0:
-            # A sum; the delta of releases beyond it is of no interest.
-            return accounting.epsilon(events, 0.0) <= epsilon
+            events = [Gaussian(_as_gaussian(events))]
         return accounting.delta(events, epsilon) <= self.delta * (1.0 + _CAP_DELTA_SLACK)
 
     def spent(self, events: Sequence[Event], delta: float) -> float:
@@ -50,18 +48,7 @@ class Cap:
         if not self.adaptive:
             return accounting.epsilon(events, delta)
         gaussian = accounting.epsilon([Gaussian(_as_gaussian(events))], delta)
-        return min(gaussian, _as_pure(events))
-
-
-def _as_pure(events: Sequence[Event]) -> float:
-    """Return the sum of the epsilons, rounded up, or infinity if a release is not pure DP."""
-    total = Fraction(0)
-    for event, count in single_runs(events).items():
-        if isinstance(event, Pure | Exponential) and math.isfinite(event.epsilon):
-            total += Fraction(event.epsilon) * count
-        elif event != Gaussian(0.0):
-            return math.inf
-    return accounting.round_up(total) if total < sys.float_info.max else math.inf
+        return min(gaussian, accounting.epsilon(events, 0.0))
 
 
 def _as_gaussian(events: Sequence[Event]) -> float:

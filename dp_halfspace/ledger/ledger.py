@@ -130,10 +130,7 @@ class PrivacyLedger:
         self._bind(open_store(path, asked))
         differing = [name for name, value in asked.items() if self._store.terms[name] != value]
         if differing:
-            raise ValueError(
-                f"{self.handle} was made with other terms: {', '.join(differing)}; "
-                "leave them out to reopen it as it is"
-            )
+            raise ValueError(f"{self.handle} has other terms: to reopen it, leave out {differing}")
 
     def _bind(self, store: Store, about: Mapping[str, str] | None = None) -> None:
         """Start reading a store from its beginning."""
@@ -368,8 +365,7 @@ class PrivacyLedger:
         if not (hasattr(release, "_plans") or callable(release)):
             raise ValueError(
                 "release must be an estimator of this package, or a function of epsilon, got "
-                f"{type(release).__name__}: of a pipeline, give the last step, and the rows as "
-                "they reach it"
+                f"{type(release).__name__}: of a pipeline, give the last step"
             )
         plan: Plan = release._plans(*data, **options) if hasattr(release, "_plans") else release
         return largest_epsilon(partial(self._accepts, self._current(), plan), self.epsilon)
@@ -420,20 +416,16 @@ class PrivacyLedger:
     def _check_kind(self, record: PrivacyRecord) -> None:
         """Refuse a record without releases, with seeded noise, or with a weaker adjacency."""
         if not record.events:
-            hint = "list the releases as events, for example [Pure(epsilon)]"
-            raise BudgetError(f"the record lists no events, so nothing would be charged: {hint}")
+            raise BudgetError("the record lists no events: list releases, such as [Pure(epsilon)]")
         if record.noise == "seeded":
             raise BudgetError(
                 "a ledger refuses noise from a seed, because anyone who knows the seed can "
                 "subtract it. Set random_state=None for a release, or ledger=None for experiments"
             )
         if ADJACENCIES.index(record.adjacency) < ADJACENCIES.index(self.adjacency):
-            unprotected, instead = "all rows of one person", "state to whom rows belong by groups"
-            if "label" in record.adjacency:
-                unprotected, instead = "the features", "use a class that protects whole records"
             raise BudgetError(
-                f"a release with adjacency {record.adjacency!r} does not protect {unprotected}, "
-                f"which this ledger protects ({self.adjacency!r}): {instead}"
+                f"a release with adjacency {record.adjacency!r} does not protect what this ledger "
+                f"protects, {self.adjacency!r}: give groups, or use a class for whole records"
             )
 
     def _accepts(self, balance: Balance, plan: Plan, epsilon: float) -> bool | None:

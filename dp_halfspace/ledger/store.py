@@ -179,11 +179,9 @@ class _SqlTransaction:
         rows = [Row(*values) for values in self._connection.execute(query, (after,))]
         known = self._account.last, self._account.head
         is_whole = (rows[-1].number, rows[-1].digest) == known if rows else after >= known[0]
-        if not is_whole:
-            raise ValueError(f"the ledger {self._path} is damaged, or has lost entries at its end")
         # A single wrong bit can turn a text into a blob, which has no digest.
-        if not all(isinstance(text, str) for row in rows for text in row[1:]):
-            raise ValueError(f"the ledger {self._path} is damaged: an entry holds no text")
+        if not (is_whole and all(isinstance(text, str) for row in rows for text in row[1:])):
+            raise ValueError(f"the ledger {self._path} is damaged, or has lost entries at its end")
         return rows
 
     def insert(self, row: Row) -> None:
@@ -237,10 +235,7 @@ class FileStore(_HasTerms):
         A file that is no ledger, or is damaged, raises a ValueError.
         """
         if not path.exists():
-            raise FileNotFoundError(
-                f"there is no ledger at {path}: PrivacyLedger(path, epsilon=..., delta=...) makes "
-                "one with this total budget"
-            )
+            raise FileNotFoundError(f"there is no ledger at {path}: epsilon and delta make one")
         # The first bytes identify a ledger. SQLite may write to a file that it opens, to recover
         # after a killed process, so it must not open other files.
         header = _header(path)
@@ -249,14 +244,13 @@ class FileStore(_HasTerms):
         _refuse_second_name(path)
         try:
             with _connected, _connect(path) as connection:
-                is_whole = connection.execute("PRAGMA quick_check").fetchone()[0] == "ok"
+                (found,) = connection.execute("PRAGMA quick_check").fetchone()
                 terms = json.loads(_account_in(connection, path).terms)
-            # A term that is unknown here may promise something.
-            is_whole = is_whole and set(terms) == _TERM_NAMES
             check_terms(**terms)
         except (*_SQLITE_ERRORS, ValueError, TypeError) as error:
             raise ValueError(f"the ledger {path} is damaged, or cannot be read") from error
-        if not is_whole:
+        # A term that is unknown here may promise something.
+        if found != "ok" or set(terms) != _TERM_NAMES:
             raise ValueError(f"the ledger {path} is damaged, or of a newer version")
         return cls(terms, path)
 
@@ -423,9 +417,7 @@ def open_store(path: str | os.PathLike[str] | None, terms: dict[str, Any]) -> St
     defaults = {"dataset": "data", "adjacency": "replace-one", "adaptive": False}
     complete = {"id": uuid4().hex, **defaults, **terms}
     if not isinstance(path, str | os.PathLike | None):
-        raise ValueError(
-            f"path must be a text, a path or None, got {path!r}: state the budget as epsilon="
-        )
+        raise ValueError(f"path must be a text, a path or None, got {path!r}: write epsilon=")
     if path is not None:
         place = Path(path).absolute()
         if place.exists():

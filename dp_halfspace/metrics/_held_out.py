@@ -30,8 +30,7 @@ from dp_halfspace.data.validation import (
 )
 
 _MODEL_FAILED = (
-    "the model failed for these records. Its message is not shown, because it may quote them. Call "
-    "its methods where only people who may see the records can read the message"
+    "the model failed for these records, and its message may quote them: call its methods yourself"
 )
 
 
@@ -39,9 +38,8 @@ _MODEL_FAILED = (
 class HeldOut:
     """Checked records; `order` and the labels keep the records of one person together.
 
-    `classes` are sorted, as the codes of labels are, whatever their order in the model. For scores
-    by group, `group` is the number of the group of each record, in the order of the labels, and
-    `values` are what a model says of each of them.
+    `classes` are sorted, as the codes of labels are, whatever their order in the model. `values`
+    are what a model says of each record, in the order of the codes.
     """
 
     X: Any
@@ -49,7 +47,6 @@ class HeldOut:
     classes: NDArray[Any]
     people: People | None = None
     order: Any = None
-    group: NDArray[np.intp] | None = None
     n_groups: int = 1
     values: Any = None
 

@@ -60,11 +60,6 @@ class Cells:
         return None if self.people is None else self.people.weights_for(self.largest)
 
 
-def score_borders(model: Any) -> FloatArray | None:
-    """Return the public borders of the cells of scores; None if they are to be learnt."""
-    return HALF_LOG_ODDS if hasattr(model, "predict_proba") else None
-
-
 def between_places(values: FloatArray, people: People | None) -> FloatArray:
     """Count the records, or people, from each of the public places up to the next."""
     weights = None if people is None else people.weights
@@ -157,17 +152,12 @@ def count_right_by_class(values: NDArray[Any], codes: Codes, cells: Cells) -> Fl
 
 
 def count_confusions(values: NDArray[Any], codes: Codes, cells: Cells) -> FloatArray:
-    """Count the records of each class by the class that is predicted."""
-    return _histogram(codes, values, (cells.n_classes, cells.n_classes), cells.weights)
+    """Count the records of each class by the class that is predicted.
 
-
-def count_confusions_of_groups(
-    values: NDArray[Any], codes: Codes, groups: Codes, cells: Cells
-) -> FloatArray:
-    """Count the records of each group and class by the class that is predicted."""
-    k, n_groups = cells.n_classes, cells.n_groups
-    table = _histogram(groups * k + codes, values, (n_groups * k, k), cells.weights)
-    return table.reshape(n_groups, k, k)
+    With groups, the classes of the first group come first, then those of the others.
+    """
+    k = cells.n_classes
+    return _histogram(codes, values, (cells.n_groups * k, k), cells.weights)
 
 
 def count_scores(values: NDArray[Any], codes: Codes, cells: Cells) -> FloatArray:

@@ -324,7 +324,7 @@ def private_score(
         if by is not None or by_values is not None:
             group = _groups_of(by, by_values, data, metrics)
             # The group of all other values follows the public values.
-            data = replace(data, group=group, n_groups=len(by_values or ()) + 1)
+            data = replace(data, n_groups=len(by_values or ()) + 1)
         if by is not None or _TABLE_OF_GROUPS in metrics:
             n_counts = data.n_groups * len(data.classes) ** 2
             table = f"a table of {n_counts} noisy counts, of all pairs of classes,"
@@ -354,6 +354,9 @@ def private_score(
         jobs, record = plan(epsilon)
         warn_of_weak_budget(record)
         values = [data.outcomes(METRICS[job.names[0]].outcome, model) for job in jobs]
+        if by is not None:
+            # Each class of each group is counted like a class.
+            data = replace(data, codes=group * len(data.classes) + data.codes)
         account = opened_ledger(ledger, "private_score", lambda epsilon: plan(epsilon)[1])
         permit = authorise(record, noise_source(random_state), account)
         releases: dict[str, intervals.Released] = {}
@@ -366,9 +369,8 @@ def private_score(
         scores = [_score(name, releases[name], record, data.classes, shown) for name in metrics]
         return scores[0] if isinstance(metric, str) else scores
     raise OutOfMemory(
-        "there is not enough memory for this score: give fewer records, or records in chunks, as "
-        "dask arrays or by dp_halfspace.datasets.in_chunks. What a ledger was charged remains "
-        "charged"
+        "there is not enough memory for this score: give fewer records, or chunks of them, as by "
+        "dp_halfspace.datasets.in_chunks. What a ledger was charged remains charged"
     )
 
 
@@ -410,9 +412,7 @@ class _Job:
 
         def ask(data: HeldOut) -> NDArray[np.float64]:
             cells = tallies.Cells(len(data.classes), borders, data.people, data.n_groups)
-            if data.group is None:
-                return np.asarray(sum_over_chunks(metric.tally, data.values, data.codes, cells))
-            return tallies.count_confusions_of_groups(data.values, data.codes, data.group, cells)
+            return np.asarray(sum_over_chunks(metric.tally, data.values, data.codes, cells))
 
         counts = door.release(ask, self.noise)
         is_laplace = isinstance(self.noise, DiscreteLaplaceNoise)
@@ -459,12 +459,14 @@ def _score(
         majority = metric.majority and tuple(metric.majority(released).tolist())
         return PrivateScore(name, value, (low, high), record, classes, majority)
     assert metric.in_group is not None, "checked before anything was charged"
+    tables = released.counts.reshape(len(groups), len(classes), len(classes))
+    released = replace(released, counts=tables)
     value, low, high = intervals.within_range(metric.in_group(released))
     # The group of values that are not listed is often empty, and then has no score.
-    others = released.counts[-1]
+    others = tables[-1]
     if others.sum() <= intervals.DEVIATIONS * math.sqrt(others.size * released.variance):
         low[-1], high[-1] = 0.0, 1.0
-    return PrivateScore(name, value, (low, high), record, classes, None, groups, released.counts)
+    return PrivateScore(name, value, (low, high), record, classes, None, groups, tables)
 
 
 def _groups_of(
@@ -507,7 +509,8 @@ def _jobs(
         tables.setdefault((METRICS[name].tally, METRICS[name].outcome), []).append(name)
     part = Budget.of(epsilon, 0.0).equal_parts(len(tables))
     # There is one table of scores at most.
-    borders, share = tallies.score_borders(model), _PLACE / (n * part.epsilon)
+    borders = tallies.HALF_LOG_ODDS if hasattr(model, "predict_proba") else None
+    share = _PLACE / (n * part.epsilon)
     learns = borders is None and any(METRICS[name].has_cells for name in metrics)
     place: ExponentialChoice | NoNoise | None = None
     if learns and math.isinf(epsilon):
@@ -544,8 +547,7 @@ def _check_held_out(
         if not any(hasattr(model, method) for method in metric.methods):
             raise ValueError(f"metric={name!r} needs a model with {' or '.join(metric.methods)}")
         if metric.is_binary and n_classes != 2:
-            known = ", ".join(other for other in METRICS if not METRICS[other].is_binary)
-            raise ValueError(f"metric={name!r} needs two classes; for more there are {known}")
+            raise ValueError(f"metric={name!r} needs two classes, and the model has {n_classes}")
     return held_out(model, X, y, groups)
 
 

@@ -24,15 +24,11 @@ def rounded_up(number: float) -> float:
     return math.ceil(number * COUNT_GRID) / COUNT_GRID
 
 
-def rounded_down(number: float) -> float:
-    """Return the largest multiple of the unit that is not larger."""
-    return math.floor(number * COUNT_GRID) / COUNT_GRID
-
-
 def safe_target(target: str, value: float) -> float:
     """Return the value of a target on the grid, in the direction that is harder to meet."""
-    is_lower_bound = target in ("recall", "precision")
-    return min(rounded_up(value), 1.0) if is_lower_bound else rounded_down(value)
+    if target in ("recall", "precision"):
+        return min(rounded_up(value), 1.0)
+    return math.floor(value * COUNT_GRID) / COUNT_GRID
 
 
 def candidates(target: str, borders: FloatArray) -> FloatArray:

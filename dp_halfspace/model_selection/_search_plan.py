@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from dp_halfspace._params import EPSILON_RANGE
-from dp_halfspace._rounding import FAR_UP, UP, WIDE_DOWN
+from dp_halfspace._rounding import UP, WIDE_DOWN
 from dp_halfspace.exceptions import BudgetError
 from dp_halfspace.papers.margin_selection import SCORE_SHARES, STOPPING_SHAPE
 from dp_halfspace.privacy import accounting
@@ -104,9 +104,8 @@ def plan_search(search: Search, selection: str, miss: float) -> SearchPlan:
         return search.exponential()
     if plan is None:
         raise ValueError(
-            "selection='random_stopping' needs an estimator whose releases are Gaussian "
-            "(delta > 0) or pure (delta=0), and a budget at which a run does not fit a small table "
-            "by one selection: use selection='exponential', or solver='noisy_gd'"
+            "selection='random_stopping' needs releases that are Gaussian (delta > 0) or pure, not "
+            "one selection for a small table: use selection='exponential', or solver='noisy_gd'"
         )
     return plan
 
@@ -155,9 +154,6 @@ class Search:
         run = self.epsilon / (2.0 + distribution.eta) * WIDE_DOWN
         score = min(_CHOICE_SHARE * run, 1.0 / (_PRECISION * self.n_samples))
         each = run - score
-        for record in self.records(each):
-            if accounting.epsilon(record.events, 0.0) > each * FAR_UP:
-                raise RuntimeError("a candidate would spend more than it was given")
         choice = L2LaplaceNoise(score_sensitivity(self.n_samples), score)
         # The cost of a run is rounded up: it is at most run / WIDE_DOWN.
         return SearchPlan(each, distribution, choice, (Pure(self.epsilon),))
@@ -223,7 +219,6 @@ def run_epsilon(mu: float, delta: float) -> float:
     epsilon = gdp_epsilon(mu, delta)
     if epsilon < EPSILON_RANGE[0]:
         raise BudgetError(
-            "the budget is too small for a search: a single run would get almost none "
-            "of it. Use fewer candidates, a larger epsilon or a smaller delta"
+            "the budget is too small for a search: use fewer candidates, or a larger epsilon"
         )
     return epsilon

@@ -9,9 +9,8 @@ of a score of the user, is dropped. One record changes a score by at most one. P
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -26,19 +25,14 @@ from dp_halfspace.privacy.interception import Mechanism, draw_release
 from dp_halfspace.privacy.randomness import OS_RANDOMNESS, SeededBytes
 
 Scoring: TypeAlias = str | Callable[..., ArrayLike]
-Run: TypeAlias = tuple[Any, float]
 Array: TypeAlias = NDArray[Any]
 
 # Values of these parameters in candidates: processes that a fit starts would have standard streams
 # of their own. Of a prior inside only the numbers are read, so that it is left as it is.
 _QUIET = {"verbose": False, "n_jobs": 1}
-_FAILED = (
-    "a fit or the scoring failed. Its message is not shown, because it may quote records. Call "
-    "both separately, where only people who may see the records can read it"
-)
+_FAILED = "a fit or the scoring failed, and the message may quote records: call both by themselves"
 _NO_WORKER = (
-    "n_jobs={}: joblib could not pass a run to a worker. Use n_jobs=None, which needs none, or "
-    "another number of jobs, and an estimator and a scoring that can be pickled"
+    "n_jobs={}: joblib could not pass a run to a worker: use n_jobs=None, or what can be pickled"
 )
 
 
@@ -163,7 +157,7 @@ class RobustAccuracy:
         return np.asarray(gaps.min(axis=1) > 0.0, dtype=np.float64)
 
 
-def _pool(n_jobs: int | None) -> Any:
+def workers(n_jobs: int | None) -> Any:
     """Return the workers of joblib, which hand out each result when it is asked for."""
     return Parallel(n_jobs=n_jobs, verbose=0, return_as="generator")
 
@@ -175,52 +169,33 @@ def check_workers(model: Any, X: Any, y: ArrayLike, scoring: Scoring, n_jobs: in
     refused here, before anything is charged.
     """
     trial = delayed(id)((model, X, y, scoring))
-    call_silently(lambda: list(_pool(n_jobs)([trial])), _NO_WORKER.format(n_jobs))
+    call_silently(lambda: list(workers(n_jobs)([trial])), _NO_WORKER.format(n_jobs))
 
 
-def run_candidates(
-    models: Iterable[Any],
-    *,
-    X: Any,
-    y: ArrayLike,
-    scoring: Scoring,
-    seed: int | None,
-    n_jobs: int | None,
-    noise: Mechanism | None = None,
-) -> Iterator[Run]:
-    """Train and score models, in the same order for every number of jobs.
-
-    The models are fitted in place, and scores are computed on the training rows. Without a seed,
-    all randomness is drawn from the operating system where it is used. `noise` is added to each
-    score, or None if scores are not released one by one.
-    """
-    run = partial(delayed(_train_and_score), X=X, y=y, scoring=scoring, noise=noise)
-    tasks = (run(model, seed=None if seed is None else (seed, k)) for k, model in enumerate(models))
-    yield from _pool(n_jobs)(tasks)
-
-
-def _train_and_score(
+def train_and_score(
     model: Any,
+    number: int,
+    *,
     X: Any,
     y: ArrayLike,
-    *,
     scoring: Scoring,
     noise: Mechanism | None,
-    seed: tuple[int, int] | None,
-) -> Run:
-    """Train and score one candidate, with noise if each score is released.
+    seed: int | None,
+) -> tuple[Any, float]:
+    """Fit one candidate in place, and score it on the training rows.
 
-    The function runs in a worker, which draws its own randomness from the operating system.
-    Warnings about the schema of the data and about parameters were given when the search was
-    planned.
+    `noise` is added to the score, or None if scores are not released one by one. The function runs
+    in a worker, which draws its own randomness from the operating system, or by a seed and the
+    number of the run. Warnings about the schema of the data and about parameters were given when
+    the search was planned.
     """
     if seed is not None:
-        own = SeededBytes(seed[0], f"run {seed[1]}").read(4)
+        own = SeededBytes(seed, f"run {number}").read(4)
         model.set_params(random_state=int.from_bytes(own, "little"))
     # The record of the search covers all runs, and their number may be secret.
     with fits_not_counted():
         score = call_silently(lambda: score_of(scoring, model.fit(X, y), X, y), _FAILED)
     if noise is not None:
-        source = OS_RANDOMNESS if seed is None else SeededBytes(seed[0], f"score {seed[1]}")
+        source = OS_RANDOMNESS if seed is None else SeededBytes(seed, f"score {number}")
         score = float(draw_release(np.array([score]), noise, source)[0])
     return model, score

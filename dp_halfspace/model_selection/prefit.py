@@ -61,19 +61,16 @@ class PrefitClassifier(WrappingClassifier, ABC):
 
     def _check_model(self) -> None:
         """Refuse an object that is not a fitted classifier with the required methods."""
-        name, kind = type(self).__name__, type(self.estimator).__name__
-        if isinstance(self.estimator, type) or not hasattr(self.estimator, "predict"):
-            raise ValueError(f"estimator of {name} must be a fitted classifier, got {kind}")
+        name = type(self).__name__
+        kind = getattr(self.estimator, "__name__", type(self.estimator).__name__)
         if not hasattr(self.estimator, "classes_"):
             raise ValueError(
-                f"estimator of {name} must be fitted before: {kind} has no attribute classes_. Fit "
-                "it on other records. A clone forgets what was fitted: wrap the model in "
-                "sklearn.frozen.FrozenEstimator to keep it"
+                f"estimator of {name} must be fitted before: {kind} has no attribute classes_. A "
+                "clone forgets what was fitted: wrap the model in sklearn.frozen.FrozenEstimator"
             )
         if not any(hasattr(self.estimator, method) for method in self._methods):
             raise ValueError(
-                f"estimator of {name} needs {' or '.join(self._methods)}, which {kind} does not "
-                "have; PrivateTableClassifier has probabilities"
+                f"estimator of {name} needs {' or '.join(self._methods)}, which {kind} has not"
             )
 
     @fit_context
@@ -177,7 +174,8 @@ _UTILITY_STEP = 0.1
 # Up to this rate the weights of two candidates that meet the target are used; beyond, slacks are
 # below one record.
 _LARGEST_RATE_OF_TWO = 1.25
-# Smallest number of records that a target must leave out, in units of the mean slack.
+# Smallest number of records that a target must leave out, in units of the mean slack; with fewer,
+# the last candidate is chosen.
 _LEAST_MISSED = 1.25
 
 
@@ -229,11 +227,6 @@ class MeanSlack:
         meeting = math.exp(self.rate * self.step) + 1.0 / moved
         odds = self.odds / (meeting * math.e * moved)
         return crossing.rounded_up(moved * float(lambertw(odds).real) / self.rate)
-
-    @property
-    def least_missed(self) -> float:
-        """Records that the target must leave out; with fewer, the last candidate is chosen."""
-        return _LEAST_MISSED * self.mean
 
     def for_failure(self, beta: float) -> float:
         """Return the deficit at which each candidate but the last has probability at most `beta`.
@@ -663,7 +656,7 @@ class PrivateConformalClassifier(PrefitClassifier):
         choice = NoNoise() if math.isinf(epsilon) else ExponentialChoice(1.0, epsilon)
         rule = MeanSlack(epsilon / 2.0)
         # With fewer records than this, sets contain all classes.
-        few = crossing.rounded_up(share * rule.least_missed / (1.0 - share))
+        few = crossing.rounded_up(share * (_LEAST_MISSED * rule.mean) / (1.0 - share))
         lacking = rule.for_failure(1.0 - share)
         return _SetSize(choice, share, rule.mean, rule.step, few, lacking)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import KW_ONLY, dataclass
 from functools import partial
 from itertools import islice
@@ -11,6 +11,7 @@ from numbers import Integral, Real
 from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
+from joblib import delayed
 from numpy.typing import ArrayLike
 from sklearn.base import clone
 from sklearn.model_selection import ParameterGrid
@@ -31,11 +32,13 @@ from dp_halfspace.model_selection._search_plan import (
 from dp_halfspace.model_selection._search_runs import (
     SCORINGS,
     check_workers,
-    run_candidates,
     settings_of_output,
     silence,
+    train_and_score,
+    workers,
 )
 from dp_halfspace.model_selection._wrapping import WrappingClassifier
+from dp_halfspace.privacy.interception import Mechanism
 from dp_halfspace.privacy.mechanisms import Permit
 from dp_halfspace.privacy.noise import uniform_below
 from dp_halfspace.privacy.random_stopping import best_run
@@ -370,8 +373,7 @@ class PrivateSearchCV(WrappingClassifier):
         """List the candidates; public."""
         kind = type(self.estimator)
         if not is_private(kind):
-            is_class = isinstance(self.estimator, type)
-            given = "a class, without parentheses," if is_class else kind.__name__
+            given = "a class" if isinstance(self.estimator, type) else kind.__name__
             raise ValueError(
                 f"estimator must be a classifier of this package, and {given} is not. Of a "
                 "pipeline, the search is the last step: make_pipeline(step, PrivateSearchCV(...))"
@@ -381,10 +383,7 @@ class PrivateSearchCV(WrappingClassifier):
         most = MOST_TRAINED // int(self.n_repeats) + 1
         grid = list(islice(ParameterGrid(self.param_grid), most))
         if len(grid) == most:
-            raise ValueError(
-                f"a search has at most {MOST_TRAINED} candidates, repeats included, which share "
-                "the budget: use fewer values or n_repeats"
-            )
+            raise ValueError(f"a search has at most {MOST_TRAINED} candidates, repeats included")
         if not grid:
             raise ValueError("param_grid lists no candidate: {} stands for the estimator as it is")
         known = self.estimator.get_params()
@@ -403,9 +402,8 @@ class PrivateSearchCV(WrappingClassifier):
             is_taken = name == "delta" and (stated, own) == (0, "auto")
             if stated not in (default, own) and not is_taken:
                 raise ValueError(
-                    f"the estimator states {name}={stated!r} and the search {name}={own!r}, which "
-                    "is the budget of the whole search, shared by all candidates: state it once, "
-                    f"as {name}=... of {type(self).__name__}, and leave it out of the estimator"
+                    f"the estimator states {name}={stated!r} and the search {name}={own!r}, that "
+                    "of the whole search, shared by all candidates: leave it out of the estimator"
                 )
 
     def _with_params(self, params: _Params) -> Any:
@@ -437,9 +435,13 @@ class PrivateSearchCV(WrappingClassifier):
         - Proof: ``docs/proofs/selection.md``, sections 7 to 9.
         """
         seed = None if self.random_state is None else int(self.random_state)
-        runs = partial(
-            run_candidates, X=X, y=y, scoring=self.scoring, seed=seed, n_jobs=self.n_jobs
-        )
+        how = {"X": X, "y": y, "scoring": self.scoring, "seed": seed}
+
+        def runs(models: Iterable[Any], noise: Mechanism | None = None) -> Any:
+            """Yield fitted models and scores, in the same order for every number of jobs."""
+            run = partial(delayed(train_and_score), noise=noise, **how)
+            return workers(self.n_jobs)(run(model, k) for k, model in enumerate(models))
+
         if plan.distribution is None:
             # Events of the same record cover the trainings.
             models = [self._candidate(params) for params in candidates]

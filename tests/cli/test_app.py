@@ -40,7 +40,11 @@ def test_main_job_is_one_short_table(suite, tmp_path, capsys, monkeypatch):
     assert main(FAST) == 0
     text, progress = capsys.readouterr()
     assert not os.listdir()
-    assert progress == "dp_halfspace: split 1 of 1\n"
+    assert progress.splitlines() == [
+        "dp_halfspace: majority class",
+        "dp_halfspace: FakeClassifier",
+        "dp_halfspace: LinearSVC, without privacy",
+    ]
     assert max(map(len, text.splitlines())) <= 100
     assert text.startswith(f"dp_halfspace {dp_halfspace.__version__}: which private classifier")
     assert "426 training and 143 test rows, 30 columns" in text

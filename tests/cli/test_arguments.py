@@ -100,7 +100,7 @@ def test_the_ends_of_ranges_are_read():
         (["--eps", "1"], ["--eps"]),
         (["fit", "a.csv", "--epsilom", "1"], ["--epsilom; did you mean --epsilon? ("]),
         (["fti", "a.csv"], ["'fti' is not a command", "; did you mean fit?"]),
-        (["fit", "example:people.csv"], ["'example:people.csv' is not", "example:patients.csv"]),
+        (["fit", "example:people.csv"], ["'example:people.csv' is no", "example:patients.csv"]),
         (["--unknown"], ["--unknown"]),
         (
             ["file.csv"],

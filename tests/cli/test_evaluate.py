@@ -179,7 +179,7 @@ def test_files_of_scores_are_checked(held_out, capsys):
         Path("s.json").write_text(json.dumps(other))
         assert "s.json is not a file that `evaluate --save` has written" in error(capsys, *card)
     Path("s.json").write_text(json.dumps([{**saved[0], "classes": [0, 1]}]))
-    assert "give scores of this model" in error(capsys, *card)
+    assert "a score is of the classes [0, 1], and the model of" in error(capsys, *card)
     assert "are the same file" in error(capsys, *card[:2], "--out", "s.json", *card[4:])
     assert "names persons" in error(capsys, *card[:4], "--groups", "who")
     assert "the same file" in error(capsys, *COMMAND, "--save", "new.csv")

@@ -237,7 +237,7 @@ def test_persons_are_protected_with_all_their_rows(patients, capsys):
     assert "1500" not in text
     score = ["evaluate", "model.joblib", *FIT[1:4], "--epsilon", "1"]
     assert main(score) == 0
-    assert "name the column of persons by --groups" in capsys.readouterr().err
+    assert "name persons by --groups" in capsys.readouterr().err
     assert main([*score, *groups]) == 0
     assert "--groups" not in capsys.readouterr().err
 

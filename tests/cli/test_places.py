@@ -117,7 +117,7 @@ def test_predictions_are_never_written_over_what_they_are_made_from(folder, caps
 )
 def test_no_command_overwrites_a_ledger_that_it_was_not_told_of(folder, capsys, name, arguments):
     option = arguments[-1]
-    assert_refused(folder, capsys, [*arguments, name], option, "file of a privacy ledger")
+    assert_refused(folder, capsys, [*arguments, name], option, "is a file of a ledger")
 
 
 def test_a_device_is_not_replaced_by_a_file(folder, capsys):

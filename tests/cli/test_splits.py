@@ -71,6 +71,12 @@ def test_the_rows_of_a_person_stay_together(folder, capsys):
     assert "did you mean person?" in capsys.readouterr().err
 
 
+def test_a_person_of_two_spellings_is_one_as_in_a_fit(folder, capsys):
+    write(folder, ["person,x,y", "7,1,0", "007,2,0", "8,3,1"])
+    assert main([*SPLIT, "--groups", "person"]) == 0
+    assert "train.csv, 1 persons; test.csv, 1 persons" in capsys.readouterr().out
+
+
 def test_a_replaced_record_moves_no_other(folder):
     """Planted: a choice by the sorted names of persons, or by cells."""
     write(folder, ["person,x,y", *rows(60)])

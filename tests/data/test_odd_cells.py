@@ -604,7 +604,7 @@ def test_what_ends_a_process_is_no_odd_cell(stop):
 @pytest.mark.parametrize("length", [2, 4])
 def test_owners_of_more_or_fewer_rows_are_refused_without_a_number(length):
     with pytest.raises(
-        ValueError, match=r"^X and groups must have the same number of rows\."
+        ValueError, match=r"^X and groups must have the same number of rows: compare"
     ) as caught:
         sort_by_person(list(range(length)), NUMBERS[:3])
     assert caught.value.__context__ is None

@@ -69,7 +69,7 @@ def test_two_classes_people_and_weights_take_steps():
 def test_it_has_no_linear_score_and_no_axes_like_the_linear_default():
     found = fitted(model(), *table())
     for asked in (natural_coefficients, to_onnx):
-        with pytest.raises(ValueError, match="no linear score"):
+        with pytest.raises(ValueError, match="needs a linear score"):
             asked(found)
     with pytest.raises(ValueError, match="need released column scales"):
         EffectsDisplay.from_estimator(found)

@@ -171,7 +171,6 @@ def test_kinds_that_dtypes_say_are_declared_once():
         "is taken from the dtypes of the table and declared public."
     )
     assert caught[0].filename == __file__
-    assert "schema={'platelets': 'number'}" in text
     assert (
         "The cells of 'city' are stored as objects, texts or categories, so they are read as"
         in text
@@ -204,7 +203,6 @@ def test_numbers_that_are_stored_as_objects_are_named_and_no_cell_is(odd):
     )
     assert "even if they are numbers: state schema={'0': 'number'}" in text
     assert "{'0': 'text'}" not in text
-    assert "A duration has to be made a number of days beforehand" in text
     assert "unknown" not in text
 
 
@@ -363,7 +361,7 @@ def test_other_dtypes_and_orders_at_prediction():
     other["smoker"] = other["smoker"].astype(int)
     other["visit"] = other["visit"].astype(object)
     np.testing.assert_allclose(model.decision_function(other), wanted)
-    with pytest.raises(ValueError, match="no column 'city'"):
+    with pytest.raises(ValueError, match="X lacks columns of the table of the fit: 'city'"):
         model.predict(TEST.drop(columns="city"))
 
 
@@ -427,7 +425,9 @@ def test_labels_that_scikit_learn_has_replaced_are_named():
     labels = np.where(RARE == 1, "yes", "no")
     model = clone(NUMBERS).set_params(classes=["no", "yes"])
     assert len(cross_val_predict(model, RARE_ROWS, labels, cv=2)) == len(labels)
-    with pytest.raises(ValueError, match=r"classes=\[0, 1\], also in cross_val_predict"):
+    with pytest.raises(
+        ValueError, match=r"classes=\[0, 1\], also in ensembles and cross_val_predict"
+    ):
         cross_val_predict(model, RARE_ROWS, labels, cv=2, method="predict_proba")
     positions = clone(NUMBERS).set_params(classes=[0, 1])
     found = cross_val_predict(positions, RARE_ROWS, labels, cv=2, method="predict_proba")

@@ -346,10 +346,12 @@ def test_a_card_shows_scores_of_groups(scored):
 def test_a_card_refuses_what_contradicts_the_record(scored):
     """Persons that were not protected; scores of a model of other classes."""
     _, model, accuracy, _ = scored
-    with pytest.raises(ValueError, match="names persons, and this fit does not protect them"):
+    with pytest.raises(
+        ValueError, match="names persons, and this fit does not protect them: leave it out"
+    ):
         model_card(model, groups="patient")
     of_others = AdaptiveMarginClassifier(classes=[1, 2]).fit(X, Y + 1)
-    with pytest.raises(ValueError, match=r"classes \[0, 1\], not \[1, 2\]"):
+    with pytest.raises(ValueError, match=r"classes \[0, 1\], and the model of \[1, 2\]"):
         model_card(of_others, scores=[accuracy])
 
 

@@ -99,7 +99,7 @@ def test_every_class_has_them_or_says_why_not(estimator):
     feature_map = getattr(model, "feature_map_", None)
     mapped = feature_map is not None and not getattr(feature_map, "is_linear", False)
     if mapped or hasattr(model, "hidden_coef_") or of_cells(model):
-        with pytest.raises(ValueError, match="use EffectsDisplay"):
+        with pytest.raises(ValueError, match="needs a linear score of the columns"):
             natural_coefficients(model)
         return
     natural, scores = natural_coefficients(model), model.decision_function(rows)
@@ -124,10 +124,9 @@ def test_where_there_are_none_it_is_said():
     behind = make_pipeline(PublicScaler([(0, 120), (0, 1e6), (0, 1)]), curved).fit(X, y)
     table = PrivateTableClassifier(classes=[0, 1], schema=dict.fromkeys("012", "number")).fit(X, y)
     for model, has_display in ((small, False), (curved, True), (behind, False), (table, True)):
-        with pytest.raises(ValueError, match="no linear score") as refused:
+        with pytest.raises(ValueError, match="EffectsDisplay shows effects"):
             natural_coefficients(model)
-        assert ("use EffectsDisplay" in str(refused.value)) == has_display
-        with nullcontext() if has_display else pytest.raises(ValueError, match="no axis"):
+        with nullcontext() if has_display else pytest.raises(ValueError, match="curves need"):
             EffectsDisplay.from_estimator(model)
     other = make_pipeline(StandardScaler(), AdaptiveMarginClassifier(classes=[0, 1])).fit(X, y)
     for foreign in (other, LogisticRegression().fit(X[:, 2:], y)):

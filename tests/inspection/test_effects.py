@@ -39,7 +39,7 @@ def test_a_model_without_scales_of_columns_is_refused():
 
 
 def test_nothing_to_draw_is_said():
-    with pytest.raises(ValueError, match="no column of this model has effects to draw"):
+    with pytest.raises(ValueError, match="no column has effects to draw"):
         EffectsDisplay([], ["yes"]).plot()
 
 

@@ -77,7 +77,7 @@ def test_what_is_not_linear_is_refused():
         (network, np.nan_to_num(rows)),
     ):
         model.fit(given, (Y > 0).astype(int)[: len(given)])
-        with pytest.raises(ValueError, match="no linear score"):
+        with pytest.raises(ValueError, match="needs a linear score"):
             to_onnx(model)
 
 
@@ -86,7 +86,7 @@ def test_what_wraps_a_linear_model_names_the_model_to_export():
     model = AdaptiveMarginClassifier(classes=[0, 1]).fit(X, (Y > 0).astype(int))
     screening = PrivateThresholdClassifier(model, epsilon=3.0).fit(X, (Y > 0).astype(int))
     for asked in (to_onnx, natural_coefficients):
-        with pytest.raises(ValueError, match=f"{asked.__name__} needs a linear model.* inside"):
+        with pytest.raises(ValueError, match=f"{asked.__name__} needs a linear model.* wraps one"):
             asked(screening)
 
 

@@ -228,12 +228,13 @@ def test_one_gaussian_release_is_no_better_than_all_as_real_numbers():
 
 
 def test_pure_sums_are_exact():
-    assert _cap._as_pure([Repeated(Pure(0.25), 3), Exponential(0.25), Gaussian(0.0)]) == 1.0
+    rule = Cap(1.0, 1e-6, adaptive=True)
+    assert rule.spent([Repeated(Pure(0.25), 3), Exponential(0.25), Gaussian(0.0)], 0.0) == 1.0
     both = accounting.epsilon([Pure(0.3), Pure(0.4)], 0)
-    assert _cap._as_pure([Pure(0.3), Exponential(0.4)]) == both
-    assert _cap._as_pure([]) == 0.0
+    assert rule.spent([Pure(0.3), Exponential(0.4)], 0.0) == both
+    assert rule.spent([], 0.0) == 0.0
     for event in (*OVERFLOWING, Gaussian(0.1)):
-        assert _cap._as_pure([event]) == math.inf
+        assert rule.spent([event], 0.0) == math.inf
 
 
 def test_an_adaptive_cap_takes_the_better_of_two_sums():
@@ -311,4 +312,4 @@ def test_an_adaptive_ledger_counts_the_dearer_kind():
         assert _cap._as_gaussian([event] * 3) == pytest.approx(
             _cap._as_gaussian([alike] * 3), rel=1e-12
         )
-    assert _cap._as_pure([Either(0.5, 0.0)]) == math.inf
+    assert Cap(1.0, 1e-6, adaptive=True).spent([Either(0.5, 0.1)], 0.0) == math.inf

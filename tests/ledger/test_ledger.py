@@ -95,7 +95,7 @@ def test_a_refused_record_is_not_booked(make, monkeypatch):
 
 def test_labels_only_is_less_than_a_whole_record(make):
     labels = pure(0.1, adjacency="replace-one-label")
-    with pytest.raises(BudgetError, match="features"):
+    with pytest.raises(BudgetError, match=r"replace-one-label.* whole records"):
         make().charge(labels)
     ledger = PrivacyLedger(epsilon=1.0, delta=0.0, adjacency="replace-one-label")
     for record in (labels, pure(0.1)):
@@ -280,7 +280,7 @@ def test_reopening_needs_no_cap_and_keeps_the_stored_one(path):
     before = path.read_bytes()
     assert PrivacyLedger(epsilon=1.0, delta=0.0, dataset=path).dataset == str(path)
     for name, value in {"epsilon": 0.6, "delta": 1e-6, "dataset": "x", "adaptive": False}.items():
-        with pytest.raises(ValueError, match=f"other terms: {name}"):
+        with pytest.raises(ValueError, match=f"other terms: .*{name}"):
             PrivacyLedger(path, **{name: value})
     assert path.read_bytes() == before
 
@@ -389,7 +389,7 @@ def test_a_folder_that_is_not_there_refuses(path):
 
 
 def test_a_budget_in_the_place_of_the_path_is_refused():
-    with pytest.raises(ValueError, match=r"path must be .* got 1\.0: state the budget as epsilon="):
+    with pytest.raises(ValueError, match=r"path must be .* got 1\.0: write epsilon="):
         PrivacyLedger(1.0, delta=1e-6)
 
 

@@ -6,6 +6,7 @@ import io
 import json
 import math
 import re
+from dataclasses import replace
 from itertools import product
 
 import numpy as np
@@ -61,12 +62,12 @@ def test_a_person_moves_them_no_more():
 
 
 def test_planted_bug_a_record_in_every_group_is_seen(monkeypatch):
-    honest = score.tallies.count_confusions_of_groups
+    honest = METRICS["confusion_matrix"]
 
-    def everywhere(values, codes, group, cells):
-        return honest(values, codes, group, cells) + honest(values, codes, 0 * group, cells)
+    def everywhere(values, codes, cells):
+        return honest.tally(values, codes, cells) + honest.tally(values, codes % 2, cells)
 
-    monkeypatch.setattr(score.tallies, "count_confusions_of_groups", everywhere)
+    monkeypatch.setitem(METRICS, "confusion_matrix", replace(honest, tally=everywhere))
     assert largest_move(1e-6) > 1.4
 
 

@@ -149,7 +149,7 @@ def test_inequalities_of_the_slack_hold_at_all_rates_that_use_them():
     for rate in np.linspace(1e-3, prefit._LARGEST_RATE_OF_TWO, 250):
         rule = prefit.MeanSlack(rate)
         step, moved, short = math.exp(rate * rule.step), math.exp(-rate), rate * rule.mean
-        least, odds = rate * rule.least_missed, rule.odds
+        least, odds = rate * prefit._LEAST_MISSED * rule.mean, rule.odds
         assert rate + 1.5 >= 0.04 + short * (1.0 + (step - 1.0) / moved)
         near = np.linspace(0.0, short, 200)
         spare = (1.0 - moved) * (short - near) + moved * least

@@ -146,8 +146,8 @@ def test_a_run_drops_what_is_said_by_itself(capsys, log):
     """Where runs are processes, nothing that the search redirects reaches them."""
     with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always")
-        candidates._train_and_score(
-            clone(MODEL), X, Y, scoring=talking_score, noise=None, seed=None
+        candidates.train_and_score(
+            clone(MODEL), 0, X=X, y=Y, scoring=talking_score, noise=None, seed=None
         )
     assert [*capsys.readouterr(), log.getvalue(), *said] == ["", "", ""]
 

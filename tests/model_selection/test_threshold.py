@@ -188,7 +188,7 @@ def test_targets_are_met_in_many_runs(target, kind):
 def test_shares_and_slacks_are_exact_multiples():
     """Sums of counts times shares have no rounding that two neighbours could show."""
     for number in (0.9, 0.05, 1.0 / 3.0):
-        up, down = crossing.rounded_up(number), crossing.rounded_down(number)
+        up, down = crossing.rounded_up(number), crossing.safe_target("fpr", number)
         assert down <= number <= up
         assert (up * crossing.COUNT_GRID).is_integer()
         assert up - down == 1.0 / crossing.COUNT_GRID
@@ -450,7 +450,7 @@ def test_it_is_an_estimator_of_scikit_learn():
     ("arguments", "message"),
     [
         ({"estimator": LogisticRegression()}, "must be fitted before: LogisticRegression has no"),
-        ({"estimator": LogisticRegression}, "must be a fitted classifier, got"),
+        ({"estimator": LogisticRegression}, "must be fitted before: LogisticRegression has no"),
         ({"target": "f1"}, "'target' parameter of PrivateThresholdClassifier"),
         ({"value": 1.0}, "'value' parameter of PrivateThresholdClassifier"),
         ({"value": True}, "'value' parameter of PrivateThresholdClassifier must not be a boolean"),
