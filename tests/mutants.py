@@ -5754,9 +5754,9 @@ MUTANTS = [
             "test_the_promised_number_of_accelerated_steps_is_enough",
         ),
         (
-            "_Goal.met_by",
-            "point.norm <= self.gradient",
-            "not point.norm > self.gradient",
+            "Point.meets",
+            "self.norm <= target",
+            "not self.norm > target",
             "test_a_goal_is_not_met_by_what_is_no_number",
         ),
         (
@@ -5767,13 +5767,13 @@ MUTANTS = [
         ),
         (
             "certified_minimum",
-            "if not goal.met_by(point):\n                point = accelerated_gradient(objective, goal.gradient, goal.norm)\n            if not goal.met_by(point):\n                # Only rounding errors of the momentum lead here; Newton steps have none.\n                point = _polish(objective, goal.gradient, point.w)",
+            "if not point.meets(target, farthest):\n            point = accelerated_gradient(objective, target, farthest)\n        if not point.meets(target, farthest):\n            # Newton steps remove the rounding errors that momentum accumulates.\n            point = _polish(objective, target, point.w)",
             "",
             "test_certified_by_every_optimizer",
         ),
         (
             "certified_minimum",
-            "point = point_at(objective, point.w)\n                if not goal.met_by(point):\n                    point = _polish(objective, goal.gradient, point.w)",
+            "point = point_at(objective, point.w)\n            if not point.meets(target, farthest):\n                point = _polish(objective, target, point.w)",
             "pass",
             "test_a_surrogate_only_shows_the_way",
         ),
