@@ -1066,8 +1066,8 @@ MUTANTS = [
         "tests/papers/test_objective.py",
         (
             "plan_objective",
-            "risk)\n    ridge = max(ridge, risk.ridge_floor(epsilon)",
-            "risk",
+            "max(ridge, risk.ridge_floor(epsilon))",
+            "ridge",
             "test_exact_delta_in_one_dimension",
         ),
         (
@@ -6227,8 +6227,8 @@ MUTANTS = [
         "tests/privacy/test_selection.py",
         (
             "_draw_successes",
-            "Fraction(candidates.best) - utility",
-            "Fraction(candidates.best - float(utility))",
+            "Fraction(best) - utility",
+            "Fraction(best - float(utility))",
             "test_gaps_of_undecided_trials_are_exact",
         ),
         (
@@ -6239,8 +6239,8 @@ MUTANTS = [
         ),
         (
             "_draw_successes",
-            "candidates.utilities[indices[i]]",
-            "candidates.utilities[i]",
+            "utilities[indices[i]]",
+            "utilities[i]",
             "test_gaps_of_undecided_trials_are_exact",
         ),
     ),
