@@ -1526,9 +1526,9 @@ MUTANTS = [
             "test_stages_look_round_the_winner_and_share_the_budget",
         ),
         (
-            "_choose_direction",
-            "door.choose(partial(_costs, stream, margin), choice, is_cost=True)",
-            "int(_costs(stream, margin, door._Door__data).argmin())",
+            "DirectionSearch._choose",
+            "door.choose(partial(self._costs, stream), self.choice, is_cost=True)",
+            "int(self._costs(stream, door._Door__data).argmin())",
             "test_every_direction_is_chosen_by_the_mechanism_from_the_exact_costs",
         ),
         (
