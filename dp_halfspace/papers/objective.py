@@ -222,15 +222,12 @@ class PerturbedMinimiser:
         # 2. Minimise the regularised risk to a certified distance, on every data set.
         # 3. Release the point with noise for its sensitivity and twice that distance.
         # 4. If wanted, project it to the ball that contains all minimisers: post-processing.
-        door = door.map(partial(self._with_linear_terms, door.permit))
-        released = door.release(self._minimise, self.output)
+        released = door.release(partial(self._minimise, door.permit), self.output)
         largest = self.radius * math.sqrt(self.risk.n_stacked)
         return into_ball(released, largest) if self.projects else released
 
-    def _with_linear_terms(
-        self, permit: Permit, data: WeighedRows
-    ) -> tuple[WeighedRows, list[FloatArray] | None]:
-        """Draw the linear terms, which would reveal the gradient, next to the minimiser.
+    def _minimise(self, permit: Permit, data: WeighedRows) -> FloatArray:
+        """Return the certified minimiser, with linear terms, which would reveal the gradient.
 
         Notes
         -----
@@ -242,14 +239,10 @@ class PerturbedMinimiser:
         - Sensitivity: that of the gradient, which the event of a term states.
         - Proof: ``docs/proofs/objective_perturbation.md``, sections 3 and 4.
         """
-        if self.linear is None:
-            return data, None
-        zero = np.zeros((self.risk.n_blocks, self.risk.n_columns))
-        return data, [permit.release(zero, self.linear) for _ in range(self.risk.n_stacked)]
-
-    def _minimise(self, given: tuple[WeighedRows, list[FloatArray] | None]) -> FloatArray:
-        """Return the certified minimiser for the rows and the linear terms."""
-        data, linear = given
+        linear = None
+        if self.linear is not None:
+            zero = np.zeros((self.risk.n_blocks, self.risk.n_columns))
+            linear = [permit.release(zero, self.linear) for _ in range(self.risk.n_stacked)]
         return minimisers(
             self.risk,
             data.rows,
