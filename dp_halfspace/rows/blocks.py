@@ -108,17 +108,12 @@ def is_in_place(X: Any) -> bool:
     return sparse.issparse(X) or (is_blas_layout(X) and X.dtype == np.float64)
 
 
-def _column(factor: FloatArray, like: FloatArray) -> FloatArray:
-    """Reshape one number for each row so that it multiplies the rows of an array."""
-    return factor if like.ndim == 1 else factor[:, None]
-
-
 def multiply_rows(block: Block, w: FloatArray) -> FloatArray:
     """Return the margins of a block."""
     d = block.matrix.shape[1]
     margins: FloatArray = block.matrix @ w[:d]
     if block.scale is not None:
-        margins *= _column(block.scale, margins)
+        np.multiply(margins.T, block.scale, out=margins.T)
     constant = block.constant
     if isinstance(constant, np.ndarray) and constant.ndim > 1:
         margins += constant @ w[d:]
@@ -130,7 +125,7 @@ def multiply_rows(block: Block, w: FloatArray) -> FloatArray:
 def add_adjoint(block: Block, p: FloatArray, out: FloatArray) -> None:
     """Add the contribution of the block to ``Z^T p``."""
     d = block.matrix.shape[1]
-    scaled = p if block.scale is None else p * _column(block.scale, p)
+    scaled = p if block.scale is None else (p.T * block.scale).T
     out[:d] += block.transpose @ scaled
     if isinstance(block.constant, np.ndarray):
         out[d:] += block.constant.T @ p if block.constant.ndim > 1 else (block.constant @ p)[None]

@@ -299,9 +299,7 @@ class Rows:
         factor = longest * (1.0 - 2.0**-50) / np.maximum(bounds, longest)
         scale, constant = rescale_state(self.state, factor)
         if last:
-            kept = (
-                [] if constant is None else [np.broadcast_to(np.atleast_1d(constant).T, (1, n)).T]
-            )
+            kept = [] if constant is None else [constant]
             constant = np.column_stack([*kept, *(np.full(n, number) for number in last)])
         return type(self)(self._matrix, scale, constant, row_bound=2.0, people=self.people)
 
