@@ -5917,8 +5917,8 @@ MUTANTS = [
         ),
         (
             "ProfileBound.log_delta",
-            "max(abs(first), abs(last))",
-            "abs(last)",
+            "losses[[0, -1]]",
+            "losses[[-1]]",
             "test_errors_of_places_are_relative_to_the_farthest_loss",
         ),
         (
@@ -6748,7 +6748,7 @@ MUTANTS = [
             "test_suprema_are_found_wherever_they_are",
         ),
         (
-            "_log_ratio",
+            "log_rank_ratio",
             "low - mu, high - mu",
             "low + mu, high + mu",
             "test_log_ratio_is_just_above_the_supremum",

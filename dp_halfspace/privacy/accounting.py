@@ -127,9 +127,7 @@ class ProfileBound:
     def log_delta(self, epsilon: float) -> float:
         """Return the logarithm of an upper bound of the smallest delta at `epsilon`."""
         losses, mass = self.loss.losses, self.loss.mass
-        first = float(self.loss.first)
-        last = first + len(mass) - 1.0
-        furthest = self.loss.step * max(abs(first), abs(last)) + max(s for _, s, _ in self.terms)
+        furthest = float(np.abs(losses[[0, -1]]).max()) + max(s for _, s, _ in self.terms)
         slack = EPSILON_SLACK * abs(epsilon) + (EPSILON_SLACK + self.loss.error) * furthest
         remaining, profile = epsilon - slack - losses, np.full(len(losses), -np.inf)
         of_term = log_gdp_excess if self.pairwise else log_gdp_delta
