@@ -782,8 +782,8 @@ MUTANTS = [
         "tests/audit/test_stated_sensitivities.py",
         (
             "plan_descent",
-            "step_mu = mu / math.sqrt(steps.n_steps) * DOWN",
-            "step_mu = mu / math.sqrt(steps.n_steps)",
+            "mu / math.sqrt(steps.n_steps) * DOWN",
+            "mu / math.sqrt(steps.n_steps)",
             "test_the_steps_cost_no_more_than_the_run_as_real_numbers",
         ),
         (

@@ -37,7 +37,7 @@ from dp_halfspace.privacy.accounting import calibrate
 from dp_halfspace.privacy.budget import Budget
 from dp_halfspace.privacy.door import Door
 from dp_halfspace.privacy.events import Event, Repeated, SampledGaussian
-from dp_halfspace.privacy.mechanisms import GaussianNoise, NoNoise, SampledGaussianNoise
+from dp_halfspace.privacy.mechanisms import AnyNoise, NoNoise, SampledGaussianNoise
 from dp_halfspace.privacy.pld import LARGEST_SAMPLED_MU
 from dp_halfspace.privacy.randomness import public_generator
 from dp_halfspace.projection.linear import PROJECTIONS, jl_dimension, jl_distortion, jl_margin
@@ -77,7 +77,7 @@ class Descent:
     steps: Steps
     step_size: float
     radius: float
-    mechanism: GaussianNoise | NoNoise
+    mechanism: AnyNoise
 
     @property
     def events(self) -> tuple[Event, ...]:
@@ -154,10 +154,7 @@ def plan_descent(
     rounding = sums + n_samples * per_record
     # Computed rows are at most a little longer than one: docs/proofs/noisy_gradient.md, Lemma 1.
     sensitivity = 2.0 * (FAR_UP + rounding)
-    mechanism: GaussianNoise | NoNoise = NoNoise()
-    if math.isfinite(mu):
-        step_mu = mu / math.sqrt(steps.n_steps) * DOWN
-        mechanism = GaussianNoise(sensitivity, step_mu)
+    mechanism = Budget.gaussian(mu / math.sqrt(steps.n_steps) * DOWN).noise(sensitivity)
     # The noise determines the step size; with little noise the curvature of the loss limits it.
     stride = steps.path_length * mu / (2.0 * steps.n_steps)
     step_size = min(stride, steps.max_stride / n_samples)
@@ -395,7 +392,7 @@ class Phase:
     lo: int
     hi: int
     step_size: float
-    mechanism: GaussianNoise | NoNoise
+    mechanism: AnyNoise
 
 
 @dataclass(frozen=True, slots=True)
@@ -478,21 +475,17 @@ def plan_phased_prox(
     return PhasedPass(margin, n_columns, tuple(phases), order)
 
 
-def _noise(
-    n_records: int, n_columns: int, step_size: float, margin: float, mu: float
-) -> GaussianNoise | NoNoise:
+def _noise(n_records: int, n_columns: int, step_size: float, margin: float, mu: float) -> AnyNoise:
     """Return the noise of the mean of the iterates of one phase.
 
     Its sensitivity is ``2 step_size / margin`` (``docs/proofs/phased_prox.md``, Theorem 3), and an
     allowance for rounding errors is added (section 3 there).
     """
-    if math.isinf(mu):
-        return NoNoise()
     longest_step = step_size / margin
     # Bound on the rounding error of one step; later steps do not amplify it.
     per_step = 2.0**-52 * (n_columns + 16) * 2.0 * (2.0 + margin + longest_step)
     rounding = (n_records + 1) * per_step
-    return GaussianNoise(2.0 * (longest_step * FAR_UP + rounding), mu)
+    return Budget.gaussian(mu).noise(2.0 * (longest_step * FAR_UP + rounding))
 
 
 def proximal_pass(

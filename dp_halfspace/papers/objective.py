@@ -27,14 +27,7 @@ from dp_halfspace.privacy.budget import Budget
 from dp_halfspace.privacy.door import Door
 from dp_halfspace.privacy.events import Event, Gaussian, ObjectivePerturbation, Repeated
 from dp_halfspace.privacy.interception import PureMechanism
-from dp_halfspace.privacy.mechanisms import (
-    AnyNoise,
-    GaussianNoise,
-    L2LaplaceNoise,
-    NoNoise,
-    Permit,
-    noise_deviation,
-)
+from dp_halfspace.privacy.mechanisms import AnyNoise, NoNoise, Permit, noise_deviation
 from dp_halfspace.privacy.noise import MOST_LAPLACE_GRID_BITS, l2_laplace, rounded_gaussian
 from dp_halfspace.privacy.profiles import gdp_mu
 from dp_halfspace.privacy.randomness import ByteSource
@@ -285,13 +278,13 @@ def plan_objective(
     ridge = max(ridge, risk.ridge_floor(epsilon))
     linear: LinearTerm
     if math.isinf(epsilon):
-        linear, left = NoNoise(), 0.0
+        linear, left = NoNoise(), Budget.of(epsilon, delta)
     elif delta == 0:
         linear, left = _laplace_term(risk, ridge, epsilon)
     else:
         term = _gaussian_term(risk, risk.log_ratio(ridge))
-        mu, left = _calibrate_term(term, risk.n_stacked, earlier, epsilon, delta)
-        linear = replace(term, mu=mu)
+        mu, output = _calibrate_term(term, risk.n_stacked, earlier, epsilon, delta)
+        linear, left = replace(term, mu=mu), Budget.gaussian(output)
     return _with_output(risk, ridge, linear, left, optimizer=optimizer)
 
 
@@ -305,7 +298,8 @@ def sketch_objective(risk: Risk, ridge: float, epsilon: float, delta: float) -> 
         return _with_output(risk, ridge, *_laplace_term(risk, ridge, epsilon))
     log_ratio, copies = risk.log_ratio(ridge), risk.n_stacked
     mu = gdp_mu(epsilon - copies * log_ratio, delta) / math.sqrt(copies)
-    return _with_output(risk, ridge, _gaussian_term(risk, log_ratio, mu), _OUTPUT_MU * mu)
+    left = Budget.gaussian(_OUTPUT_MU * mu)
+    return _with_output(risk, ridge, _gaussian_term(risk, log_ratio, mu), left)
 
 
 def feasible_ridge(
@@ -335,11 +329,11 @@ def _gaussian_term(risk: Risk, log_ratio: float, mu: float = 0.0) -> GaussianLin
     return GaussianLinearTerm(risk.gradient_change, mu, log_ratio, risk.vertices, risk.pairwise)
 
 
-def _laplace_term(risk: Risk, ridge: float, epsilon: float) -> tuple[LaplaceLinearTerm, float]:
-    """Return the Laplace linear term, and the epsilon for the noise of the output."""
+def _laplace_term(risk: Risk, ridge: float, epsilon: float) -> tuple[LaplaceLinearTerm, Budget]:
+    """Return the Laplace linear term, and the budget for the noise of the output."""
     part, rest = Budget.of(epsilon, 0.0).split(_OUTPUT_EPSILON)
     share = rest.equal_parts(risk.n_stacked).epsilon
-    return LaplaceLinearTerm(risk.block_change, share, risk.log_ratio(ridge)), part.epsilon
+    return LaplaceLinearTerm(risk.block_change, share, risk.log_ratio(ridge)), part
 
 
 @lru_cache(maxsize=256)
@@ -373,7 +367,7 @@ def _calibrate_term(
 
 
 def _with_output(
-    risk: Risk, ridge: float, linear: LinearTerm, left: float, *, optimizer: Optimizer = "auto"
+    risk: Risk, ridge: float, linear: LinearTerm, left: Budget, *, optimizer: Optimizer = "auto"
 ) -> PerturbedMinimiser:
     """Plan a minimisation with a linear term; the budget `left` is for the noise of the output.
 
@@ -390,9 +384,5 @@ def _with_output(
     change = risk.gradient_change
     goal = tolerance(risk, ridge, radius, change, linear=size, linear_error=rounding)
     sensitivity = 2.0 * math.sqrt(risk.n_stacked) * goal.certified / total * UP
-    output: GaussianNoise | L2LaplaceNoise | NoNoise = NoNoise()
-    if isinstance(linear, GaussianLinearTerm):
-        output = GaussianNoise(sensitivity, left)
-    elif isinstance(linear, LaplaceLinearTerm):
-        output = L2LaplaceNoise(sensitivity, left)
+    output = left.noise(sensitivity)
     return PerturbedMinimiser(risk, ridge, radius, goal, sensitivity, output, linear, optimizer)
