@@ -270,11 +270,7 @@ def plan_objective(
     References: ``docs/proofs/objective_perturbation.md``, sections 2 to 6; for pairs
     ``docs/proofs/pairwise.md``, sections 6 and 7.
     """
-    if not risk.perturbable:
-        raise ValueError(
-            "objective perturbation needs a monotone loss of bounded slope, without tilt and "
-            "without adversary"
-        )
+    _check_perturbable(risk)
     ridge = max(ridge, risk.ridge_floor(epsilon))
     linear: LinearTerm
     if math.isinf(epsilon):
@@ -309,6 +305,7 @@ def feasible_ridge(
 
     `delta` is positive unless `earlier` is empty. Return None if no regulariser is large enough.
     """
+    _check_perturbable(risk)
     ridge = max(ridge, risk.ridge_floor(epsilon))
     if not earlier or math.isinf(epsilon):
         return ridge
@@ -322,6 +319,15 @@ def feasible_ridge(
     while not fits(risk.log_ratio(ridge)):
         ridge *= 1.3
     return ridge
+
+
+def _check_perturbable(risk: Risk) -> None:
+    """Refuse a risk to which objective perturbation does not apply."""
+    if not risk.perturbable:
+        raise ValueError(
+            "objective perturbation needs a monotone loss of bounded slope, without tilt and "
+            "without adversary"
+        )
 
 
 def _gaussian_term(risk: Risk, log_ratio: float, mu: float = 0.0) -> GaussianLinearTerm:

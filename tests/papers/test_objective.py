@@ -444,8 +444,9 @@ UNFIT = [make(loss) for make in (records, pairs) for loss in (SQUARED, SQUARED_H
     "risk", [*UNFIT, records(tilt=1.0), records(adversary=Adversary(0.1, 2, 10))]
 )
 def test_risks_that_do_not_qualify_are_refused(risk):
-    with pytest.raises(ValueError, match="monotone loss of bounded slope"):
-        plan_objective(risk, math.inf, 1.0, 1e-6, earlier=(Gaussian(0.1),))
+    for plan in (plan_objective, feasible_ridge):
+        with pytest.raises(ValueError, match="monotone loss of bounded slope"):
+            plan(risk, math.inf, 1.0, 1e-6, earlier=(Gaussian(0.1),))
 
 
 def test_plan_refuses_what_cannot_be_certified():
