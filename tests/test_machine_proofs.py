@@ -227,7 +227,7 @@ def of_step(formula, n_classes):
 
 def of_choice_rate(rng):
     epsilon = float(rng.lognormal())
-    rate = exponential._check_candidates([0.0, 1.0], epsilon, 1.0).rate
+    _, rate = exponential._check_candidates([0.0, 1.0], epsilon, 1.0)
     equals(rate, "choice_rate", epsilon=epsilon)
 
 
@@ -236,7 +236,7 @@ def of_tallied_choice(rng):
     values = rng.integers(0, 30, size=200)
 
     def record(utilities, epsilon, *, sensitivity=1.0, multiplicities, source):
-        rate = exponential._check_candidates(utilities, epsilon, sensitivity).rate
+        _, rate = exponential._check_candidates(utilities, epsilon, sensitivity)
         asked.append((utilities, rate, multiplicities))
         return 0
 

@@ -61,18 +61,16 @@ class _NetworkFit(WrappedPlan):
     def run(self, door: Door) -> Fitted:
         """Search among networks, and split the chosen parameters into layers."""
         found = self.plan.run(door.map(self._rows))
-        network = self.plan.shape.layers(found)
+        hidden, outputs, bias = self.plan.shape.layers(found)
         return Fitted(
-            network.outputs.copy(),
-            network.bias.copy(),
+            outputs.copy(),
+            bias.copy(),
             data_norm=self.facts.data_norm,
             attributes={
                 "projection_": self.linear_map,
                 "n_hidden_": self.plan.shape.widths[-1],
-                "hidden_coef_": [
-                    np.ascontiguousarray(each.weights[0].T) for each in network.hidden
-                ],
-                "hidden_intercept_": [each.biases[0].copy() for each in network.hidden],
+                "hidden_coef_": [np.ascontiguousarray(weights[0].T) for weights, _ in hidden],
+                "hidden_intercept_": [biases[0].copy() for _, biases in hidden],
             },
         )
 

@@ -142,24 +142,14 @@ def _ramp_curvature(t: Any, knot: float, width: float) -> FloatArray:
     return np.asarray(((x > 0.0) & (x < width)) / width)
 
 
-def _square_distance(t: Any) -> FloatArray:
-    """Return (1 - t)^2."""
+def _square(t: Any, least: float) -> FloatArray:
+    """Return max(1 - t, least)^2."""
     with np.errstate(over="ignore"):
-        return np.asarray(np.square(_minus(t, 1.0)))
+        return np.asarray(np.square(np.maximum(_minus(t, 1.0), least)))
 
 
-def _squared_slope(t: Any) -> FloatArray:
-    return -2.0 * _minus(t, 1.0)
-
-
-def _squared_hinge(t: Any) -> FloatArray:
-    """Return max(1 - t, 0)^2."""
-    with np.errstate(over="ignore"):
-        return np.asarray(np.square(np.maximum(_minus(t, 1.0), 0.0)))
-
-
-def _squared_hinge_slope(t: Any) -> FloatArray:
-    return np.asarray(-2.0 * np.maximum(_minus(t, 1.0), 0.0))
+def _square_slope(t: Any, least: float) -> FloatArray:
+    return np.asarray(-2.0 * np.maximum(_minus(t, 1.0), least))
 
 
 def _squared_hinge_curvature(t: Any) -> FloatArray:
@@ -218,8 +208,8 @@ LOGISTIC = Loss(
 HINGE = replace(huber_hinge(1e-3), name="hinge")
 SQUARED_HINGE = Loss(
     "squared_hinge",
-    _squared_hinge,
-    _squared_hinge_slope,
+    partial(_square, least=0.0),
+    partial(_square_slope, least=0.0),
     _squared_hinge_curvature,
     lipschitz=math.inf,
     smoothness=2.0,
@@ -230,8 +220,8 @@ SQUARED_HINGE = Loss(
 SQUARED = replace(
     SQUARED_HINGE,
     name="squared",
-    value=_square_distance,
-    derivative=_squared_slope,
+    value=partial(_square, least=-math.inf),
+    derivative=partial(_square_slope, least=-math.inf),
     second_derivative=partial(np.full_like, fill_value=2.0, dtype=np.float64),
     minimiser=1.0,
 )

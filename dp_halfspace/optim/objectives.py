@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from functools import partial
+from operator import methodcaller
 from typing import Any, Literal, NamedTuple, Protocol
 
 import numpy as np
@@ -129,22 +131,27 @@ def spread(n: int, n_rows: int) -> NDArray[np.intp] | None:
 NO_RIDGE = float(np.finfo(np.float64).smallest_subnormal)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, eq=False)
 class ChunkedObjective:
-    """The sum over chunks of the objectives that `make` returns; see `Objective`.
+    """The sum of ``make(rows, classes)`` over chunks, with ridge and linear term; see `Objective`.
 
     Rounding errors are within the bound for all rows at once: ``docs/proofs/certificate.md``,
     section 8.
     """
 
+    make: Callable[..., Objective]
     rows: ChunkedRows
     classes: Chunks
-    make: Callable[..., Objective]
+    size: int
     ridge: float
     linear: FloatArray | None
-    size: int
-    initial_gap: float
-    gradient_lipschitz: float
+    initial_gap: float = field(init=False)
+    gradient_lipschitz: float = field(init=False)
+
+    def __post_init__(self) -> None:
+        gap, lipschitz = self._total(_bounds).tolist()
+        self.initial_gap = gap + depth(self.linear, self.ridge)
+        self.gradient_lipschitz = lipschitz + self.ridge
 
     @property
     def n_records(self) -> int:
@@ -153,61 +160,44 @@ class ChunkedObjective:
 
     def value_and_gradient(self, w: FloatArray) -> tuple[float, FloatArray]:
         """Return ``J(w)`` and its gradient; see `Objective`."""
-        found = self._total(_value_and_gradient, w)
+        found = self._total(partial(_value_and_gradient, w))
         return finish(float(found[0]), found[1:], w, self.ridge, self.linear)
 
     def gradient(self, w: FloatArray) -> FloatArray:
         """Return the gradient; see `Objective`."""
-        return finish(0.0, self._total("gradient", w), w, self.ridge, self.linear)[1]
+        return finish(0.0, self._total(methodcaller("gradient", w)), w, self.ridge, self.linear)[1]
 
     def hessian(self, w: FloatArray) -> FloatArray:
         """Return a (generalised) Hessian; see `Objective`."""
-        hessian = self._total("hessian", w)
+        hessian = self._total(methodcaller("hessian", w))
         hessian.flat[:: self.size + 1] += self.ridge
         return hessian
 
     def hessian_product(self, w: FloatArray) -> Callable[[FloatArray], FloatArray]:
         """Return the product with a (generalised) Hessian, which reads all chunks every time."""
-        return lambda v: self._total(_product, w, v) + self.ridge * v
+        return lambda v: self._total(partial(_product, w, v)) + self.ridge * v
 
     def subsample(self, n_rows: int) -> None:
         """Return None, because a subsample would have to read every chunk."""
 
-    def _total(self, what: Any, *arguments: Any) -> FloatArray:
-        """Return the sum over chunks of a method, or of a function, of their objectives."""
-        return self.rows.total(_call_objective, self.classes, self.make, what, *arguments)
+    def _total(self, ask: Callable[[Objective], FloatArray]) -> FloatArray:
+        """Return the sum over chunks of a function of their objectives."""
+        return self.rows.total(_ask_chunk, self.classes, self.make, ask)
 
 
-def chunked_objective(
-    make: Callable[..., Objective],
-    rows: ChunkedRows,
-    classes: Chunks,
-    *,
-    size: int,
-    ridge: float,
-    linear: FloatArray | None,
-) -> ChunkedObjective:
-    """Sum ``make(rows, classes)`` over chunks; `ridge` and `linear` are those of the sum."""
-    gap, lipschitz = rows.total(_call_objective, classes, make, _bound_chunk).tolist()
-    bounds = gap + depth(linear, ridge), lipschitz + ridge
-    return ChunkedObjective(rows, classes, make, ridge, linear, size, *bounds)
+def _ask_chunk(rows: Rows, classes: Any, make: Any, ask: Any) -> Any:
+    return ask(make(rows, classes))
 
 
-def _call_objective(rows: Rows, classes: Any, make: Any, what: Any, *arguments: Any) -> Any:
-    """Call a method of the objective of a chunk, or a function with this objective."""
-    part = make(rows, classes)
-    return getattr(part, what)(*arguments) if isinstance(what, str) else what(part, *arguments)
-
-
-def _bound_chunk(part: Objective) -> FloatArray:
+def _bounds(part: Objective) -> FloatArray:
     return np.array([part.initial_gap, part.gradient_lipschitz])
 
 
-def _value_and_gradient(part: Objective, w: FloatArray) -> FloatArray:
+def _value_and_gradient(w: FloatArray, part: Objective) -> FloatArray:
     return np.append(*part.value_and_gradient(w))
 
 
-def _product(part: Objective, w: FloatArray, v: FloatArray) -> FloatArray:
+def _product(w: FloatArray, v: FloatArray, part: Objective) -> FloatArray:
     return part.hessian_product(w)(v)
 
 

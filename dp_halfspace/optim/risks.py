@@ -31,10 +31,10 @@ from dp_halfspace.optim.losses import Loss, softmax_diameter
 from dp_halfspace.optim.objectives import (
     NO_RIDGE,
     Adversary,
+    ChunkedObjective,
     MarginObjective,
     Objective,
     SoftmaxObjective,
-    chunked_objective,
 )
 from dp_halfspace.optim.solvers import Optimizer, certified_minimum
 from dp_halfspace.rows.blocks import FloatArray
@@ -340,9 +340,7 @@ def minimisers(
                 return risk.objective(design, classes, task)
             size, scaled = risk.n_blocks * risk.n_columns, risk.total(ridge)
             make = partial(risk.objective, task=task._replace(ridge=NO_RIDGE, linear=None))
-            return chunked_objective(
-                make, design, classes, size=size, ridge=scaled, linear=task.linear
-            )
+            return ChunkedObjective(make, design, classes, size, scaled, task.linear)
 
         found = certified_minimum(
             objective(rows),

@@ -15,7 +15,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import partial
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -58,6 +57,10 @@ class Point:
     w: FloatArray
     gradient: FloatArray
     norm: float
+
+    def meets(self, target: float, radius: float) -> bool:
+        """Whether gradient and vector are short enough; False for anything not finite."""
+        return self.norm <= target and float(np.linalg.norm(self.w)) <= radius
 
 
 def point_at(objective: Objective, w: FloatArray, extra_ridge: float = 0.0) -> Point:
@@ -393,18 +396,6 @@ Optimizer: TypeAlias = str | Callable[[FiniteSum, FloatArray], Any]
 OPTIMIZERS = ("auto", "accelerated_gradient")
 
 
-@dataclass(frozen=True, slots=True)
-class _Goal:
-    """Public requirements on a computed minimiser."""
-
-    gradient: float
-    norm: float
-
-    def met_by(self, point: Point) -> bool:
-        """Whether gradient and norm are small enough; False for anything not finite."""
-        return point.norm <= self.gradient and float(np.linalg.norm(point.w)) <= self.norm
-
-
 def certified_minimum(
     objective: Objective,
     gamma: float,
@@ -483,26 +474,25 @@ def certified_minimum(
     if not math.isfinite(objective.gradient_lipschitz):
         raise ValueError("the objective must be smooth")
     # The factor covers the rounding error of the computed norm.
-    goal = _Goal(gamma * (1.0 - 1e-6), radius + 1.9 * gamma / objective.ridge)
-    path = objective if surrogate is None else surrogate
-    with single_blas_thread():
-        fast: Callable[[Objective, float], Point]
+    target, farthest = gamma * (1.0 - 1e-6), radius + 1.9 * gamma / objective.ridge
+    # A surrogate has other rounding errors, for which half of the target is left.
+    path, wanted = (objective, target) if surrogate is None else (surrogate, 0.5 * target)
+    with single_blas_thread(), np.errstate(all="ignore"):
         if callable(optimizer):
-            fast = partial(_polish, w=silent_answer(optimizer, path, radius))
-        else:
-            fast = _solve_auto if optimizer == "auto" else _solve_nothing
-        with np.errstate(all="ignore"):
-            # A surrogate has other rounding errors, for which half of the goal is left.
-            point = fast(path, goal.gradient * (1.0 if surrogate is None else 0.5))
-            if surrogate is not None:
-                point = point_at(objective, point.w)
-                if not goal.met_by(point):
-                    point = _polish(objective, goal.gradient, point.w)
-            if not goal.met_by(point):
-                point = accelerated_gradient(objective, goal.gradient, goal.norm)
-            if not goal.met_by(point):
-                # Newton steps remove the rounding errors that momentum accumulates.
-                point = _polish(objective, goal.gradient, point.w)
+            point = _polish(path, wanted, silent_answer(optimizer, path, radius))
+        elif optimizer == "auto":
+            point = _solve_auto(path, wanted)
+        else:  # nothing, so that the accelerated gradient method runs
+            point = Point(np.zeros(path.size), np.zeros(path.size), math.inf)
+        if surrogate is not None:
+            point = point_at(objective, point.w)
+            if not point.meets(target, farthest):
+                point = _polish(objective, target, point.w)
+        if not point.meets(target, farthest):
+            point = accelerated_gradient(objective, target, farthest)
+        if not point.meets(target, farthest):
+            # Newton steps remove the rounding errors that momentum accumulates.
+            point = _polish(objective, target, point.w)
     return point.w
 
 
@@ -514,7 +504,7 @@ def accelerated_gradient(objective: Objective, target: float, radius: float) -> 
     ``L = gradient_lipschitz`` (``docs/proofs/certificate.md``, Theorem 4; Nesterov 2018,
     section 2.2.4).
     """
-    lipschitz, goal = objective.gradient_lipschitz, _Goal(target, radius)
+    lipschitz = objective.gradient_lipschitz
     root = math.sqrt(lipschitz / objective.ridge)
     ratio = 4.0 * lipschitz * objective.initial_gap / target / target
     steps = math.ceil(root * math.log(max(ratio, math.e)))
@@ -522,7 +512,7 @@ def accelerated_gradient(objective: Objective, target: float, radius: float) -> 
     x = y = np.zeros(objective.size)
     for _ in range(steps):
         point = point_at(objective, y)
-        if goal.met_by(point):
+        if point.meets(target, radius):
             return point
         previous, x = x, into_ball(y - point.gradient / lipschitz, radius)
         y = x + momentum * (x - previous)
@@ -555,8 +545,3 @@ def _solve_auto(objective: Objective, target: float) -> Point:
         if inverse is not None:
             w = lbfgs(objective, point_at(objective, w), target, inverse, _MOST_ROUNDS).w
     return _polish(objective, target, w)
-
-
-def _solve_nothing(objective: Objective, target: float) -> Point:
-    """Return a point that meets no goal, so that the accelerated gradient method runs."""
-    return Point(np.zeros(objective.size), np.zeros(objective.size), math.inf)

@@ -81,18 +81,50 @@ class DirectionSearch:
         # 1. Round the rows to integers, so that every score is exact.
         # 2. Choose among directions of the whole sphere by their weighted errors.
         # 3. In every later stage, choose among directions of a cone around the released one.
-        door = door.map(_with_integers)
+        door = door.map(lambda data: replace(data, rows=integer_rows(data.rows)))
         cone = DirectionStream(self.n_columns, self.n_directions, self.seed)
         whole = replace(
             cone, seed=(*self.seed, 0), constant=self.constant, spherical=self.spherical
         )
         with single_blas_thread():
-            found = _choose_direction(door, whole, self.choice, self.margin)
+            found = self._choose(door, whole)
             for stage, radius in enumerate(self.radii, start=1):
                 seed = (*self.seed, stage)
-                stream = replace(cone, seed=seed, centre=found, radius=radius)
-                found = _choose_direction(door, stream, self.choice, self.margin)
+                found = self._choose(door, replace(cone, seed=seed, centre=found, radius=radius))
         return unit_length(found[:, None]).T
+
+    def _choose(self, door: Door, stream: DirectionStream) -> FloatArray:
+        """Run one exponential mechanism over a stream of directions.
+
+        Notes
+        -----
+        **Guarantee.**
+
+        - Adjacency: replace-one.
+        - Released: the number of one direction of a public list.
+        - Sensitivity: 1 for the cost of each direction, which is an integer.
+        - Proof: ``docs/proofs/pure_halfspace.md``, sections 1 to 3.
+        """
+        found = door.choose(partial(self._costs, stream), self.choice, is_cost=True)
+        number, place = located(found, stream.lengths)
+        # The chosen direction is generated again. The directions of a block are followed by their
+        # negatives.
+        block = stream.block(number)
+        opposite, column = divmod(place, block.shape[1])
+        return (-1.0 if opposite else 1.0) * block[:, column].astype(np.float64)
+
+    def _costs(self, stream: DirectionStream, data: WeighedRows) -> NDArray[np.int32]:
+        """Return the costs of the candidates of a stream, four bytes for each."""
+        members: Sequence[NDArray[np.intp]] = [np.flatnonzero(data.classes == k) for k in (0, 1)]
+        how: dict[str, Any] = {"paired": stream.paired}
+        if self.margin is None:
+            # All directions agree on records far from the hyperplane of the centre, so these are
+            # counted once.
+            left = [open_records(stream, data.rows, index) for index in members]
+            members, how["settled"] = zip(*left, strict=True)
+        given = data.rows, members, np.asarray(data.weights), self.margin or 0.0
+        costs = (margin_costs(stream.block(k), *given, **how) for k in range(stream.n_blocks))
+        return np.concatenate([part.astype(np.int32, casting="same_kind") for part in costs])
 
 
 def _default_rows(n_features: int, strength: float) -> tuple[float, int | None]:
@@ -123,47 +155,6 @@ def plan_directions(
     choice = NoNoise() if math.isinf(epsilon) else TalliedChoice(each)
     radii = tuple(_CONE_RADIUS * 0.5**stage for stage in range(n_stages - 1))
     return DirectionSearch(n_columns, n_directions, radii, choice, **others)
-
-
-def _with_integers(data: WeighedRows) -> WeighedRows:
-    return replace(data, rows=integer_rows(data.rows))
-
-
-def _costs(stream: DirectionStream, margin: float | None, data: WeighedRows) -> NDArray[np.int32]:
-    """Return the costs of the candidates of a stream, four bytes for each."""
-    members: Sequence[NDArray[np.intp]] = [np.flatnonzero(data.classes == k) for k in (0, 1)]
-    how: dict[str, Any] = {"paired": stream.paired}
-    if margin is None:
-        # All directions agree on records far from the hyperplane of the centre, so these are
-        # counted once.
-        left = [open_records(stream, data.rows, index) for index in members]
-        members, how["settled"] = zip(*left, strict=True)
-    given = data.rows, members, np.asarray(data.weights), margin or 0.0
-    costs = (margin_costs(stream.block(k), *given, **how) for k in range(stream.n_blocks))
-    return np.concatenate([part.astype(np.int32, casting="same_kind") for part in costs])
-
-
-def _choose_direction(
-    door: Door, stream: DirectionStream, choice: TalliedChoice | NoNoise, margin: float | None
-) -> FloatArray:
-    """Run one exponential mechanism over a stream of directions.
-
-    Notes
-    -----
-    **Guarantee.**
-
-    - Adjacency: replace-one.
-    - Released: the number of one direction of a public list.
-    - Sensitivity: 1 for the cost of each direction, which is an integer.
-    - Proof: ``docs/proofs/pure_halfspace.md``, sections 1 to 3.
-    """
-    found = door.choose(partial(_costs, stream, margin), choice, is_cost=True)
-    number, place = located(found, stream.lengths)
-    # The chosen direction is generated again. The directions of a block are followed by their
-    # negatives.
-    block = stream.block(number)
-    opposite, column = divmod(place, block.shape[1])
-    return (-1.0 if opposite else 1.0) * block[:, column].astype(np.float64)
 
 
 def plan_direction_training(

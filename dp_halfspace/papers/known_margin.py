@@ -37,7 +37,7 @@ from dp_halfspace.privacy.accounting import calibrate
 from dp_halfspace.privacy.budget import Budget
 from dp_halfspace.privacy.door import Door
 from dp_halfspace.privacy.events import Event, Repeated, SampledGaussian
-from dp_halfspace.privacy.mechanisms import GaussianNoise, NoNoise, SampledGaussianNoise
+from dp_halfspace.privacy.mechanisms import AnyNoise, NoNoise, SampledGaussianNoise
 from dp_halfspace.privacy.pld import LARGEST_SAMPLED_MU
 from dp_halfspace.privacy.randomness import public_generator
 from dp_halfspace.projection.linear import PROJECTIONS, jl_dimension, jl_distortion, jl_margin
@@ -77,7 +77,7 @@ class Descent:
     steps: Steps
     step_size: float
     radius: float
-    mechanism: GaussianNoise | NoNoise
+    mechanism: AnyNoise
 
     @property
     def events(self) -> tuple[Event, ...]:
@@ -85,15 +85,42 @@ class Descent:
         return (Repeated(self.mechanism.event, self.steps.n_steps),)
 
     def run(self, door: Door) -> FloatArray:
-        """Take the steps on normalised rows; see `Algorithm`."""
+        """Take the steps on normalised rows; see `Algorithm`.
+
+        Notes
+        -----
+        **Guarantee.**
+
+        - Adjacency: replace-one, of a record or of a person with all rows.
+        - Released: at every step the noisy sum of clipped slopes times rows; everything else is a
+          function of these sums.
+        - Sensitivity: 2, and an allowance for rounding.
+        - Proof: ``docs/proofs/noisy_gradient.md``, Lemma 1; ``certificate.md``, section 7.
+        """
+        # 1. Project the iterate to a public ball where rounding errors are bounded.
+        # 2. Release the clipped gradient sum with the noise of one step.
+        # 3. Take the step, and average the last iterates: post-processing.
+        door, steps = door.map(self._with_slopes), self.steps
+        shape = (self.n_columns,) if self.n_outputs == 1 else (self.n_columns, self.n_outputs)
+        point, total = np.zeros(shape), np.zeros(shape)
+        n_averaged = max(1, round(steps.tail_fraction * steps.n_steps))
         with single_blas_thread():
-            return descend(door.map(partial(_with_slopes, self)), self)
+            for step in range(steps.n_steps):
+                query = into_ball(point, self.radius)
+                noisy = door.release(partial(_summed_slopes, query), self.mechanism)
+                if self.n_outputs > 1:
+                    # The slopes of a record sum to zero over the classes, so the release holds
+                    # nothing but noise along (1, ..., 1).
+                    noisy = noisy - noisy.mean(axis=1, keepdims=True)
+                point = point + self.step_size * noisy
+                if step >= steps.n_steps - n_averaged:
+                    total += point
+        return np.atleast_2d((total / n_averaged).T)
 
-
-def _with_slopes(plan: Descent, data: WeighedRows) -> SlopedRows:
-    make = partial(margin_slopes, plan)
-    slopes = data.rows.apply_to_classes(make, data.classes, data.weights)
-    return SlopedRows(data.rows, slopes)
+    def _with_slopes(self, data: WeighedRows) -> SlopedRows:
+        make = partial(margin_slopes, self)
+        slopes = data.rows.apply_to_classes(make, data.classes, data.weights)
+        return SlopedRows(data.rows, slopes)
 
 
 def _summed_slopes(query: FloatArray, data: SlopedRows) -> FloatArray:
@@ -127,50 +154,11 @@ def plan_descent(
     rounding = sums + n_samples * per_record
     # Computed rows are at most a little longer than one: docs/proofs/noisy_gradient.md, Lemma 1.
     sensitivity = 2.0 * (FAR_UP + rounding)
-    mechanism: GaussianNoise | NoNoise = NoNoise()
-    if math.isfinite(mu):
-        step_mu = mu / math.sqrt(steps.n_steps) * DOWN
-        mechanism = GaussianNoise(sensitivity, step_mu)
+    mechanism = Budget.gaussian(mu / math.sqrt(steps.n_steps) * DOWN).noise(sensitivity)
     # The noise determines the step size; with little noise the curvature of the loss limits it.
     stride = steps.path_length * mu / (2.0 * steps.n_steps)
     step_size = min(stride, steps.max_stride / n_samples)
     return Descent(n_columns, n_outputs, steps, step_size, radius, mechanism)
-
-
-def descend(door: Door, plan: Descent) -> FloatArray:
-    """Run the noisy steps and return the averaged iterate, of shape (n_outputs, n_columns).
-
-    Behind the door are `SlopedRows`, and its permit is charged with ``plan.events``. Reference:
-    ``docs/proofs/noisy_gradient.md``.
-
-    Notes
-    -----
-    **Guarantee.**
-
-    - Adjacency: replace-one, of a record or of a person with all rows.
-    - Released: at every step the noisy sum of clipped slopes times rows; everything else is a
-      function of these sums.
-    - Sensitivity: 2, and an allowance for rounding.
-    - Proof: ``docs/proofs/noisy_gradient.md``, Lemma 1; ``certificate.md``, section 7.
-    """
-    # 1. Project the iterate to a public ball where rounding errors are bounded.
-    # 2. Release the clipped gradient sum with the noise of one step.
-    # 3. Take the step, and average the last iterates: post-processing.
-    steps = plan.steps
-    shape = (plan.n_columns,) if plan.n_outputs == 1 else (plan.n_columns, plan.n_outputs)
-    point, total = np.zeros(shape), np.zeros(shape)
-    n_averaged = max(1, round(steps.tail_fraction * steps.n_steps))
-    for step in range(steps.n_steps):
-        query = into_ball(point, plan.radius)
-        noisy = door.release(partial(_summed_slopes, query), plan.mechanism)
-        if plan.n_outputs > 1:
-            # The slopes of a record sum to zero over the classes, so the release holds nothing but
-            # noise along (1, ..., 1).
-            noisy = noisy - noisy.mean(axis=1, keepdims=True)
-        point = point + plan.step_size * noisy
-        if step >= steps.n_steps - n_averaged:
-            total += point
-    return np.atleast_2d((total / n_averaged).T)
 
 
 # Value of the constant column of the published algorithms, for rows of norm one.
@@ -404,7 +392,7 @@ class Phase:
     lo: int
     hi: int
     step_size: float
-    mechanism: GaussianNoise | NoNoise
+    mechanism: AnyNoise
 
 
 @dataclass(frozen=True, slots=True)
@@ -487,21 +475,17 @@ def plan_phased_prox(
     return PhasedPass(margin, n_columns, tuple(phases), order)
 
 
-def _noise(
-    n_records: int, n_columns: int, step_size: float, margin: float, mu: float
-) -> GaussianNoise | NoNoise:
+def _noise(n_records: int, n_columns: int, step_size: float, margin: float, mu: float) -> AnyNoise:
     """Return the noise of the mean of the iterates of one phase.
 
     Its sensitivity is ``2 step_size / margin`` (``docs/proofs/phased_prox.md``, Theorem 3), and an
     allowance for rounding errors is added (section 3 there).
     """
-    if math.isinf(mu):
-        return NoNoise()
     longest_step = step_size / margin
     # Bound on the rounding error of one step; later steps do not amplify it.
     per_step = 2.0**-52 * (n_columns + 16) * 2.0 * (2.0 + margin + longest_step)
     rounding = (n_records + 1) * per_step
-    return GaussianNoise(2.0 * (longest_step * FAR_UP + rounding), mu)
+    return Budget.gaussian(mu).noise(2.0 * (longest_step * FAR_UP + rounding))
 
 
 def proximal_pass(

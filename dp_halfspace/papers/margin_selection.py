@@ -21,9 +21,9 @@ from dp_halfspace._rounding import DOWN, FAR_UP, UP
 from dp_halfspace._sklearn_compat import single_blas_thread
 from dp_halfspace.data.record_weights import WeighedRows
 from dp_halfspace.engine.plan import FitPlan, Fitted
-from dp_halfspace.optim.certificate import gradient_error
 from dp_halfspace.optim.losses import huber_hinge
 from dp_halfspace.optim.objectives import MarginObjective
+from dp_halfspace.optim.risks import MarginRisk
 from dp_halfspace.optim.solvers import certified_minimum
 from dp_halfspace.papers.known_margin import (
     FEWEST_STEPS,
@@ -329,15 +329,8 @@ def plan_margin_choice(problem: Problem, solver: str, budget: Budget) -> MarginC
 def _cost_rounding(problem: Problem, radius: float, penalty: float) -> float:
     """Bound what rounding errors add to the change of a cost: ``kernel.md``, section 4."""
     n_samples = problem.facts.n_privacy_units
-    error = gradient_error(
-        **problem.sizes(),
-        row_norm=1.0,
-        ridge=2.0 * n_samples / radius,
-        radius=radius,
-        slope=1.0,
-        smoothness=_LOSS.smoothness,
-        evaluation=24.0,
-    )
+    risk = MarginRisk(_LOSS, **problem.sizes(), n_classes=2, row_norm=1.0)
+    error = risk.gradient_error(2.0 / radius, radius, 0.0)
     return 10.0 * (1.0 + radius) * error + 2.0**-51 * (n_samples + penalty)
 
 

@@ -40,23 +40,6 @@ _LARGEST_SUM = 2.0**4
 
 
 @dataclass(frozen=True, slots=True)
-class Layer:
-    """One hidden layer of m networks: weights of shape (m, n_inputs, n_neurons) into its units."""
-
-    weights: FloatArray
-    biases: FloatArray
-
-
-@dataclass(frozen=True, slots=True)
-class Network:
-    """The parameters of m networks: hidden layers, weights of the outputs, bias of the score."""
-
-    hidden: tuple[Layer, ...]
-    outputs: FloatArray
-    bias: FloatArray
-
-
-@dataclass(frozen=True, slots=True)
 class NetworkShape:
     """Public sizes of a network: inputs, units of each hidden layer, relative scale of the biases.
 
@@ -84,8 +67,14 @@ class NetworkShape:
         """Number of parameters."""
         return sum(self._sizes)
 
-    def layers(self, candidates: FloatArray) -> Network:
-        """Split parameters of shape (m, size) into layers."""
+    def layers(
+        self, candidates: FloatArray
+    ) -> tuple[list[tuple[FloatArray, FloatArray]], FloatArray, FloatArray]:
+        """Split parameters of shape (m, size) into those of the layers of m networks.
+
+        Return weights, of shape (m, n_inputs, n_neurons), and biases of each hidden layer; weights
+        of the outputs; and biases of the scores.
+        """
         m = len(candidates)
         parts = np.split(candidates, np.cumsum(self._sizes)[:-1], axis=1)
         hidden = []
@@ -97,11 +86,11 @@ class NetworkShape:
                 gain = _BIAS_GAIN if number == 0 else 1.0
                 biases = parts[len(self.widths) + 1 + number] * (gain * self.bias)
                 biases = np.clip(biases, -_LONGEST, _LONGEST)
-            hidden.append(Layer(weights, biases))
+            hidden.append((weights, biases))
         bias = np.zeros(m)
         if self.bias is not None:
             bias = candidates[:, -1] * (math.sqrt(self.widths[-1]) * self.bias)
-        return Network(tuple(hidden), parts[len(self.widths)], bias)
+        return hidden, parts[len(self.widths)], bias
 
 
 def _first_weights(drawn: FloatArray) -> FloatArray:
@@ -135,24 +124,24 @@ def network_losses(
     base = float(weights[1]) * np.count_nonzero(positive)
 
     def losses(candidates: FloatArray) -> FloatArray:
-        network = shape.layers(candidates)
+        hidden, outputs, bias = shape.layers(candidates)
         m = len(candidates)
-        first, *later = network.hidden
-        flat = first.weights.transpose(1, 0, 2).reshape(shape.n_inputs, -1)
-        largest = np.abs(network.outputs).sum(axis=1) + np.abs(network.bias)
+        (first, biases), *later = hidden
+        flat = first.transpose(1, 0, 2).reshape(shape.n_inputs, -1)
+        largest = np.abs(outputs).sum(axis=1) + np.abs(bias)
         steepness = 1.0 / np.maximum(largest * RAMP_WIDTH, TINY)
         total = np.full(m, base)
         rows = min(AT_ONCE, rows_of_block(NUMBER_BYTES * m * max(shape.widths)))
         for lo in range(0, n_samples, rows):
             active = (points[lo : lo + rows] @ flat).reshape(-1, m, shape.widths[0])
-            active += first.biases
+            active += biases
             np.tanh(active, out=active)
-            for layer in later:
+            for into, shifts in later:
                 # This is one matrix product for each network.
-                active = np.matmul(active.transpose(1, 0, 2), layer.weights).transpose(1, 0, 2)
-                active += layer.biases
+                active = np.matmul(active.transpose(1, 0, 2), into).transpose(1, 0, 2)
+                active += shifts
                 np.tanh(active, out=active)
-            scores = np.einsum("imh,mh->im", active, network.outputs) + network.bias
+            scores = np.einsum("imh,mh->im", active, outputs) + bias
             scores *= steepness
             total += signed[lo : lo + rows] @ np.clip(scores + 0.5, 0.0, 1.0)
         return total

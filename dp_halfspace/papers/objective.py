@@ -27,14 +27,7 @@ from dp_halfspace.privacy.budget import Budget
 from dp_halfspace.privacy.door import Door
 from dp_halfspace.privacy.events import Event, Gaussian, ObjectivePerturbation, Repeated
 from dp_halfspace.privacy.interception import PureMechanism
-from dp_halfspace.privacy.mechanisms import (
-    AnyNoise,
-    GaussianNoise,
-    L2LaplaceNoise,
-    NoNoise,
-    Permit,
-    noise_deviation,
-)
+from dp_halfspace.privacy.mechanisms import AnyNoise, NoNoise, Permit, noise_deviation
 from dp_halfspace.privacy.noise import MOST_LAPLACE_GRID_BITS, l2_laplace, rounded_gaussian
 from dp_halfspace.privacy.profiles import gdp_mu
 from dp_halfspace.privacy.randomness import ByteSource
@@ -222,15 +215,12 @@ class PerturbedMinimiser:
         # 2. Minimise the regularised risk to a certified distance, on every data set.
         # 3. Release the point with noise for its sensitivity and twice that distance.
         # 4. If wanted, project it to the ball that contains all minimisers: post-processing.
-        door = door.map(partial(self._with_linear_terms, door.permit))
-        released = door.release(self._minimise, self.output)
+        released = door.release(partial(self._minimise, door.permit), self.output)
         largest = self.radius * math.sqrt(self.risk.n_stacked)
         return into_ball(released, largest) if self.projects else released
 
-    def _with_linear_terms(
-        self, permit: Permit, data: WeighedRows
-    ) -> tuple[WeighedRows, list[FloatArray] | None]:
-        """Draw the linear terms, which would reveal the gradient, next to the minimiser.
+    def _minimise(self, permit: Permit, data: WeighedRows) -> FloatArray:
+        """Return the certified minimiser, with linear terms, which would reveal the gradient.
 
         Notes
         -----
@@ -242,14 +232,10 @@ class PerturbedMinimiser:
         - Sensitivity: that of the gradient, which the event of a term states.
         - Proof: ``docs/proofs/objective_perturbation.md``, sections 3 and 4.
         """
-        if self.linear is None:
-            return data, None
-        zero = np.zeros((self.risk.n_blocks, self.risk.n_columns))
-        return data, [permit.release(zero, self.linear) for _ in range(self.risk.n_stacked)]
-
-    def _minimise(self, given: tuple[WeighedRows, list[FloatArray] | None]) -> FloatArray:
-        """Return the certified minimiser for the rows and the linear terms."""
-        data, linear = given
+        linear = None
+        if self.linear is not None:
+            zero = np.zeros((self.risk.n_blocks, self.risk.n_columns))
+            linear = [permit.release(zero, self.linear) for _ in range(self.risk.n_stacked)]
         return minimisers(
             self.risk,
             data.rows,
@@ -288,13 +274,13 @@ def plan_objective(
     ridge = max(ridge, risk.ridge_floor(epsilon))
     linear: LinearTerm
     if math.isinf(epsilon):
-        linear, left = NoNoise(), 0.0
+        linear, left = NoNoise(), Budget.of(epsilon, delta)
     elif delta == 0:
         linear, left = _laplace_term(risk, ridge, epsilon)
     else:
         term = _gaussian_term(risk, risk.log_ratio(ridge))
-        mu, left = _calibrate_term(term, risk.n_stacked, earlier, epsilon, delta)
-        linear = replace(term, mu=mu)
+        mu, output = _calibrate_term(term, risk.n_stacked, earlier, epsilon, delta)
+        linear, left = replace(term, mu=mu), Budget.gaussian(output)
     return _with_output(risk, ridge, linear, left, optimizer=optimizer)
 
 
@@ -308,7 +294,8 @@ def sketch_objective(risk: Risk, ridge: float, epsilon: float, delta: float) -> 
         return _with_output(risk, ridge, *_laplace_term(risk, ridge, epsilon))
     log_ratio, copies = risk.log_ratio(ridge), risk.n_stacked
     mu = gdp_mu(epsilon - copies * log_ratio, delta) / math.sqrt(copies)
-    return _with_output(risk, ridge, _gaussian_term(risk, log_ratio, mu), _OUTPUT_MU * mu)
+    left = Budget.gaussian(_OUTPUT_MU * mu)
+    return _with_output(risk, ridge, _gaussian_term(risk, log_ratio, mu), left)
 
 
 def feasible_ridge(
@@ -348,11 +335,11 @@ def _gaussian_term(risk: Risk, log_ratio: float, mu: float = 0.0) -> GaussianLin
     return GaussianLinearTerm(risk.gradient_change, mu, log_ratio, risk.vertices, risk.pairwise)
 
 
-def _laplace_term(risk: Risk, ridge: float, epsilon: float) -> tuple[LaplaceLinearTerm, float]:
-    """Return the Laplace linear term, and the epsilon for the noise of the output."""
+def _laplace_term(risk: Risk, ridge: float, epsilon: float) -> tuple[LaplaceLinearTerm, Budget]:
+    """Return the Laplace linear term, and the budget for the noise of the output."""
     part, rest = Budget.of(epsilon, 0.0).split(_OUTPUT_EPSILON)
     share = rest.equal_parts(risk.n_stacked).epsilon
-    return LaplaceLinearTerm(risk.block_change, share, risk.log_ratio(ridge)), part.epsilon
+    return LaplaceLinearTerm(risk.block_change, share, risk.log_ratio(ridge)), part
 
 
 @lru_cache(maxsize=256)
@@ -386,7 +373,7 @@ def _calibrate_term(
 
 
 def _with_output(
-    risk: Risk, ridge: float, linear: LinearTerm, left: float, *, optimizer: Optimizer = "auto"
+    risk: Risk, ridge: float, linear: LinearTerm, left: Budget, *, optimizer: Optimizer = "auto"
 ) -> PerturbedMinimiser:
     """Plan a minimisation with a linear term; the budget `left` is for the noise of the output.
 
@@ -403,9 +390,5 @@ def _with_output(
     change = risk.gradient_change
     goal = tolerance(risk, ridge, radius, change, linear=size, linear_error=rounding)
     sensitivity = 2.0 * math.sqrt(risk.n_stacked) * goal.certified / total * UP
-    output: GaussianNoise | L2LaplaceNoise | NoNoise = NoNoise()
-    if isinstance(linear, GaussianLinearTerm):
-        output = GaussianNoise(sensitivity, left)
-    elif isinstance(linear, LaplaceLinearTerm):
-        output = L2LaplaceNoise(sensitivity, left)
+    output = left.noise(sensitivity)
     return PerturbedMinimiser(risk, ridge, radius, goal, sensitivity, output, linear, optimizer)

@@ -416,20 +416,14 @@ class PairwiseObjective(OverRows):
         product = self._product(w)
         step = min(self.size, rows_of_block(NUMBER_BYTES * self.rows.shape[0]))
         identity = np.eye(self.size)
-        with np.errstate(all="ignore"):
-            parts = [product(identity[:, k : k + step]) for k in range(0, self.size, step)]
-            hessian = np.concatenate(parts, axis=1)
+        parts = [product(identity[:, k : k + step]) for k in range(0, self.size, step)]
+        hessian = np.concatenate(parts, axis=1)
         return 0.5 * (hessian + hessian.T)
 
     def hessian_product(self, w: FloatArray) -> Callable[[FloatArray], FloatArray]:
         """Return the product with a (generalised) Hessian; see `Objective`."""
         product = self._product(w)
-
-        def single(v: FloatArray) -> FloatArray:
-            with np.errstate(all="ignore"):
-                return product(v[:, None])[:, 0]
-
-        return single
+        return lambda v: product(v[:, None])[:, 0]
 
     def subsample(self, n_rows: int) -> PairwiseObjective | None:
         """Return the objective of evenly spaced records; see `Objective`.
@@ -465,13 +459,13 @@ class PairwiseObjective(OverRows):
             sums = curvature(np.ones((positive.size, 1)), np.ones((negative.size, 1)))
 
         def product(v: FloatArray) -> FloatArray:
-            image = self.rows.margins(v)
-            p, q = image[positive], image[negative]
-            p_cross, q_cross = curvature(p, q)
-            image[positive] = sums[0] * p - p_cross
-            image[negative] = sums[1] * q - q_cross
-            data: FloatArray = self.rows.adjoint(image) / self.normaliser
-            return data + self.ridge * v
+            with np.errstate(all="ignore"):
+                image = self.rows.margins(v)
+                p, q = image[positive], image[negative]
+                p_cross, q_cross = curvature(p, q)
+                image[positive] = sums[0] * p - p_cross
+                image[negative] = sums[1] * q - q_cross
+                return self.rows.adjoint(image) / self.normaliser + self.ridge * v
 
         return product
 

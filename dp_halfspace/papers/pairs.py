@@ -90,7 +90,6 @@ def plan_pairs(
     else:
         # `alpha` is for rows in their own units, the ridge for rows divided by `data_norm`.
         ridge = problem.alpha / norm**2
-    plan: PerturbedMinimiser
     if perturbed:
         epsilon = left.epsilon if budget.is_pure else epsilon
         is_beside = isinstance(choice, ExponentialChoice) and not budget.is_pure

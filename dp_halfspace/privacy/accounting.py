@@ -50,7 +50,6 @@ from dp_halfspace.privacy.pld import (
 from dp_halfspace.privacy.profiles import (
     EPSILON_SLACK,
     LOG_SLACK,
-    FloatArray,
     Term,
     check_delta,
     check_nonnegative,
@@ -128,28 +127,20 @@ class ProfileBound:
     def log_delta(self, epsilon: float) -> float:
         """Return the logarithm of an upper bound of the smallest delta at `epsilon`."""
         losses, mass = self.loss.losses, self.loss.mass
-        first = float(self.loss.first)
-        last = first + len(mass) - 1.0
-        furthest = self.loss.step * max(abs(first), abs(last)) + max(s for _, s, _ in self.terms)
+        furthest = float(np.abs(losses[[0, -1]]).max()) + max(s for _, s, _ in self.terms)
         slack = EPSILON_SLACK * abs(epsilon) + (EPSILON_SLACK + self.loss.error) * furthest
-        threshold = epsilon - slack
-        kernel = self._log_kernel(threshold - losses)
+        remaining, profile = epsilon - slack - losses, np.full(len(losses), -np.inf)
+        of_term = log_gdp_excess if self.pairwise else log_gdp_delta
+        for weight, shift, mu in self.terms:
+            np.logaddexp(profile, math.log(weight) + of_term(mu, remaining - shift), out=profile)
         with np.errstate(divide="ignore"):
-            logs = np.append(np.log(mass) + kernel, np.log(self.loss.cut))
+            logs = np.append(np.log(mass) + profile, np.log(self.loss.cut))
         top = float(logs.max())
         if top == -math.inf:
             return top
         return min(
             0.0, top + math.log(float(np.exp(logs - top).sum())) + LOG_SLACK + self.loss.error
         )
-
-    def _log_kernel(self, remaining: FloatArray) -> FloatArray:
-        """Return the logarithm of the profile of the Gaussian terms."""
-        kernel = log_gdp_excess if self.pairwise else log_gdp_delta
-        total = np.full(len(remaining), -np.inf)
-        for weight, shift, mu in self.terms:
-            np.logaddexp(total, math.log(weight) + kernel(mu, remaining - shift), out=total)
-        return total
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,7 +181,9 @@ class _Composition:
             value = self.unsampled.log_delta(epsilon, enough)
             if value <= enough:
                 return value
-        exact = self._exact()
+        exact = None
+        if self.terms is not None:
+            exact = ProfileBound(total_pld(self.discretised), self.terms, self.pairwise)
         value = min(value, 0.0 if exact is None else exact.log_delta(epsilon))
         if not self.sums or value <= enough or (exact and self._is_exact(exact, epsilon, value)):
             return value
@@ -198,12 +191,6 @@ class _Composition:
         others = tuple(sorted((*self.discretised, *self.sums), key=repr))
         total = ProfileBound(total_pld(others), ((1.0, 0.0, self.mu),), self.pairwise)
         return min(value, total.log_delta(epsilon))
-
-    def _exact(self) -> ProfileBound | None:
-        """Return the bound with Gaussian terms multiplied out, None if they are too many."""
-        if self.terms is None:
-            return None
-        return ProfileBound(total_pld(self.discretised), self.terms, self.pairwise)
 
     def _is_exact(self, exact: ProfileBound, epsilon: float, value: float) -> bool:
         """Return whether the envelope of a single sum of terms could not improve the bound."""

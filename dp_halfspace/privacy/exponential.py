@@ -36,15 +36,6 @@ _TRIALS = (64, 16384)
 _FAILURE_PROBABILITY = 0.05
 
 
-@dataclass(frozen=True, slots=True)
-class _Candidates:
-    """Finite utilities, their maximum, and the exact factor from utility to exponent."""
-
-    utilities: NDArray[np.float64]
-    best: float
-    rate: Fraction
-
-
 def exponential_mechanism(
     utilities: Sequence[float] | NDArray[np.float64],
     epsilon: float,
@@ -106,8 +97,8 @@ def exponential_mechanism(
     >>> exponential_mechanism([0.0, 500.0, 3.0], epsilon=1.0)
     1
     """
-    candidates = _check_candidates(utilities, epsilon, sensitivity)
-    count = candidates.utilities.size
+    finite, rate = _check_candidates(utilities, epsilon, sensitivity)
+    count = finite.size
     if multiplicities is not None and np.shape(multiplicities) != (count,):
         raise ValueError(f"multiplicities must have the shape of utilities, {(count,)}")
     ends = None if multiplicities is None else np.cumsum(multiplicities)
@@ -119,7 +110,7 @@ def exponential_mechanism(
         trials = _draw_indices(batch, total, source)
         if ends is not None:
             trials = np.searchsorted(ends, trials, side="right")
-        successes = np.flatnonzero(_draw_successes(candidates, trials, source))
+        successes = np.flatnonzero(_draw_successes(finite, rate, trials, source))
         if successes.size:
             return int(trials[successes[0]])
         source = own
@@ -127,8 +118,8 @@ def exponential_mechanism(
 
 def _check_candidates(
     utilities: Sequence[float] | NDArray[np.float64], epsilon: float, sensitivity: float
-) -> _Candidates:
-    """Refuse invalid public numbers, and make every score finite."""
+) -> tuple[NDArray[np.float64], Fraction]:
+    """Refuse invalid public numbers; return finite scores, and the exact factor of exponents."""
     rate = positive_rational(epsilon, "epsilon") / (
         2 * positive_rational(sensitivity, "sensitivity")
     )
@@ -145,7 +136,7 @@ def _check_candidates(
     worst, best = (float(finite.min()), float(finite.max())) if finite.size else (0.0, 0.0)
     scores[np.isnan(scores)] = worst
     np.clip(scores, worst, best, out=scores)
-    return _Candidates(scores, best, rate)
+    return scores, rate
 
 
 def _draw_indices(batch: int, count: int, source: ByteSource) -> NDArray[np.intp]:
@@ -160,17 +151,17 @@ def _draw_indices(batch: int, count: int, source: ByteSource) -> NDArray[np.intp
 
 
 def _draw_successes(
-    candidates: _Candidates, indices: NDArray[np.intp], source: ByteSource
+    utilities: NDArray[np.float64], rate: Fraction, indices: NDArray[np.intp], source: ByteSource
 ) -> NDArray[np.bool_]:
     """Return independent events of probability ``exp(-rate (best - utility))`` each."""
+    best = float(utilities.max())
     # A gap that overflows to infinity gets the probability 0, which is within the allowed error.
     with np.errstate(all="ignore"):
-        gaps = candidates.best - candidates.utilities[indices]
-        probabilities = np.exp(gaps * -float(candidates.rate))
+        probabilities = np.exp((best - utilities[indices]) * -float(rate))
 
     def enclosure(i: int) -> Callable[[int], int]:
-        utility = Fraction(float(candidates.utilities[indices[i]]))
-        return partial(exp_minus, (Fraction(candidates.best) - utility) * candidates.rate)
+        utility = Fraction(float(utilities[indices[i]]))
+        return partial(exp_minus, (Fraction(best) - utility) * rate)
 
     return random_events(probabilities, enclosure, source)
 

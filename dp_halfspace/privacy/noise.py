@@ -588,15 +588,12 @@ class RandomizedResponse(PureMechanism):
         """Return the responses to labels from 0 to ``n_classes - 1``."""
         responses = np.array(value, dtype=np.float64)
         change = np.full(responses.size, 1.0 - self.keep_probability)
-        changed = random_events(change, lambda _: self._change_enclosure, source)
+        share = partial(_share, Fraction(self.epsilon), self.n_classes - 1)
+        changed = random_events(change, lambda _: share, source)
         for i in np.flatnonzero(changed).tolist():
             other = uniform_below(self.n_classes - 1, source)
             responses[i] = other + (other >= responses[i])
         return responses
-
-    def _change_enclosure(self, bits: int) -> int:
-        """Return an integer within 1 of ``2**bits`` times the probability of a change."""
-        return _share(Fraction(self.epsilon), self.n_classes - 1, bits)
 
 
 def _share(gamma: Fraction, weight: int, bits: int) -> int:

@@ -163,18 +163,13 @@ def root(
     rtol: float = 1e-15,
 ) -> float:
     """Solve ``function(t) = level`` for a monotone function; differences are clipped to 1e4."""
+
+    def difference(t: float) -> float:
+        return max(-1e4, min(1e4, function(t) - level))
+
     if low == high:
         return low
-    return float(
-        brentq(
-            lambda t: max(-1e4, min(1e4, function(t) - level)),
-            low,
-            high,
-            xtol=1e-300,
-            rtol=rtol,
-            maxiter=2000,
-        )
-    )
+    return float(brentq(difference, low, high, xtol=1e-300, rtol=rtol, maxiter=2000))
 
 
 def step_up(epsilon: float, function: Callable[[float], float], level: float = 0.0) -> float:

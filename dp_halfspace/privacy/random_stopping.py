@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal, localcontext
 from functools import lru_cache
+from itertools import accumulate
 from numbers import Integral
 from typing import TypeVar
 
@@ -26,9 +27,7 @@ from numpy.typing import NDArray
 from scipy.special import exprel, ndtr
 
 from dp_halfspace.privacy.accounting import calibrate
-from dp_halfspace.privacy.events import (
-    RandomStopping,
-)
+from dp_halfspace.privacy.events import RandomStopping
 from dp_halfspace.privacy.noise import DIGITS, LazyUniform, decimal_context, uniform_below
 from dp_halfspace.privacy.profiles import (
     FloatArray,
@@ -134,46 +133,34 @@ def log_rank_ratio(probabilities: FloatArray, mu: float) -> float:
     """
     if len(probabilities) == 1 or mu == 0.0:
         return 0.0
-    coefficients = _coefficients(probabilities)
+    coefficients, slack = _coefficients(probabilities), _slack(probabilities)
+    # The logarithm of the largest over the smallest value of F.
+    whole = math.log(coefficients[0].sum() / coefficients[0, 0]) + slack
     if mu >= _MUS[1]:
-        return _whole_range(coefficients)
-    if mu >= _MUS[0]:
-        return _log_ratio(probabilities, mu)
+        return whole
 
     def slope(low: FloatArray, high: FloatArray, index: _Indices) -> tuple[FloatArray, FloatArray]:
         at_low, _, flattest, steepest = _enclose_slopes(coefficients, low, high)
         return flattest / at_low, steepest / at_low
 
-    # For a tiny mu the logarithms would cancel. The mean value theorem bounds their difference, and
-    # is too large by a relative mu^2 / 24 only.
-    (steepest,) = _supremum(slope, 9.0, np.array([_RATIO_TOLERANCE]))
-    slack = _slack(probabilities)
-    return mu * (float(steepest) * (1.0 + slack) + slack)
-
-
-def _log_ratio(probabilities: FloatArray, mu: float) -> float:
-    """Compute `log_rank_ratio` for a `mu` of moderate size."""
-    coefficients = _coefficients(probabilities)
-
-    def cells(low: FloatArray, high: FloatArray, index: _Indices) -> tuple[FloatArray, FloatArray]:
+    def ratio(low: FloatArray, high: FloatArray, index: _Indices) -> tuple[FloatArray, FloatArray]:
         at_low, _, _, steepest = _enclose_slopes(coefficients, low, high)
         below, ahead, flattest, _ = _enclose_slopes(coefficients, low - mu, high - mu)
         value = np.log(at_low / below)
         return value, value + _largest_rise(low, high, steepest / at_low - flattest / ahead)
 
-    (bound,) = _supremum(cells, _top(mu), np.array([_RATIO_TOLERANCE * mu]))
-    return min(_whole_range(coefficients), float(bound) + _slack(probabilities))
+    if mu < _MUS[0]:
+        # For a tiny mu the logarithms would cancel. The mean value theorem bounds their difference,
+        # and is too large by a relative mu^2 / 24 only.
+        (steepest,) = _supremum(slope, 9.0, np.array([_RATIO_TOLERANCE]))
+        return mu * (float(steepest) * (1.0 + slack) + slack)
+    (bound,) = _supremum(ratio, _top(mu), np.array([_RATIO_TOLERANCE * mu]))
+    return min(whole, float(bound) + slack)
 
 
 def _slack(probabilities: FloatArray) -> float:
     """Return a bound on the relative error of F and of its slope over a cell."""
     return _RELATIVE_ERROR * (len(probabilities) + 64)
-
-
-def _whole_range(coefficients: FloatArray) -> float:
-    """Return the logarithm of the largest over the smallest value of F, rounded up."""
-    ends = math.log(coefficients[0].sum() / coefficients[0, 0])
-    return ends + _slack(coefficients[0])
 
 
 def chord_shares(
@@ -322,11 +309,7 @@ def _cumulative(distribution: RunCountDistribution, bits: int) -> list[int]:
     with localcontext(decimal_context(bits)):
         weights = _weights(distribution)
         scale = Decimal(1 << bits) / sum(weights)
-        reached, values = Decimal(0), []
-        for weight in weights:
-            reached += weight
-            values.append(int((reached * scale).to_integral_value()))
-    return values
+        return [int((reached * scale).to_integral_value()) for reached in accumulate(weights)]
 
 
 # Default caps cut less than this probability. The accounting is exact for any cap.

@@ -108,17 +108,12 @@ def is_in_place(X: Any) -> bool:
     return sparse.issparse(X) or (is_blas_layout(X) and X.dtype == np.float64)
 
 
-def _column(factor: FloatArray, like: FloatArray) -> FloatArray:
-    """Reshape one number for each row so that it multiplies the rows of an array."""
-    return factor if like.ndim == 1 else factor[:, None]
-
-
 def multiply_rows(block: Block, w: FloatArray) -> FloatArray:
     """Return the margins of a block."""
     d = block.matrix.shape[1]
     margins: FloatArray = block.matrix @ w[:d]
     if block.scale is not None:
-        margins *= _column(block.scale, margins)
+        np.multiply(margins.T, block.scale, out=margins.T)
     constant = block.constant
     if isinstance(constant, np.ndarray) and constant.ndim > 1:
         margins += constant @ w[d:]
@@ -127,15 +122,17 @@ def multiply_rows(block: Block, w: FloatArray) -> FloatArray:
     return margins
 
 
-def add_adjoint(block: Block, p: FloatArray, out: FloatArray) -> None:
-    """Add the contribution of the block to ``Z^T p``."""
+def adjoint_part(block: Block, p: FloatArray) -> FloatArray:
+    """Return the contribution of the block to ``Z^T p``."""
     d = block.matrix.shape[1]
-    scaled = p if block.scale is None else p * _column(block.scale, p)
+    out = np.zeros((d + n_constants(block.constant), *p.shape[1:]))
+    scaled = p if block.scale is None else (p.T * block.scale).T
     out[:d] += block.transpose @ scaled
     if isinstance(block.constant, np.ndarray):
         out[d:] += block.constant.T @ p if block.constant.ndim > 1 else (block.constant @ p)[None]
     elif block.constant is not None:
         out[d] += block.constant * p.sum(axis=0)
+    return out
 
 
 def row_squares(block: Block) -> FloatArray:
@@ -192,8 +189,8 @@ def take_rows(matrix: Any, lo: int, hi: int) -> Any:
     return sparse_view(sparse.csr_array, arrays, (hi - lo, matrix.shape[1]))
 
 
-def add_gram(block: Block, weights: FloatArray, out: FloatArray) -> None:
-    """Add the contribution of the block to ``Z^T diag(weights) Z``."""
+def gram_part(block: Block, weights: FloatArray) -> FloatArray:
+    """Return the contribution of the block to ``Z^T diag(weights) Z``."""
     d = block.matrix.shape[1]
     root = np.sqrt(weights)
     matrix, constant = block.matrix, block.constant
@@ -202,7 +199,8 @@ def add_gram(block: Block, weights: FloatArray, out: FloatArray) -> None:
     if 2 * used.size < root.size:
         matrix, factor, root = matrix[used], factor[used], root[used]
         constant = constant[used] if isinstance(constant, np.ndarray) else constant
-    part = np.zeros_like(out)
+    size = d + n_constants(constant)
+    part = np.zeros((size, size))
     # Rows are scaled some at a time, because a scaled copy of all could be as large as the matrix.
     is_sparse = sparse.issparse(matrix)
     step = max(1, len(factor) if is_sparse else _COPIED_ENTRIES // max(d, 1))
@@ -217,8 +215,7 @@ def add_gram(block: Block, weights: FloatArray, out: FloatArray) -> None:
             part[d:, :d] += cross.T.reshape(-1, d)
             part[:d, d:] += cross.reshape(d, -1)
             part[d:, d:] += weighted.T @ weighted
-    # The bound on rounding errors counts one addition for each block.
-    out += part
+    return part
 
 
 def scale_csr(matrix: Any, factor: FloatArray) -> Any:

@@ -182,24 +182,21 @@ class DirectionStream:
         return integer_norm(_DIRECTION_NORM, self.n_columns)
 
     @property
-    def _drawn(self) -> range:
-        """The first direction of every block, among those that are drawn."""
+    def _widths(self) -> list[int]:
+        """Number of directions of every block that are drawn, a function of public numbers."""
         n_drawn = -(-self.n_directions // 2) if self.paired else self.n_directions
-        return range(0, n_drawn, max(1, min(n_drawn, _BLOCK_ENTRIES // self.n_columns)))
-
-    def _width(self, number: int) -> int:
-        """Return the number of directions of a block that are drawn."""
-        return min(self._drawn.step, self._drawn.stop - self._drawn[number])
+        width = max(1, min(n_drawn, _BLOCK_ENTRIES // self.n_columns))
+        return [min(width, n_drawn - lo) for lo in range(0, n_drawn, width)]
 
     @property
     def n_blocks(self) -> int:
-        """Number of blocks, a function of public numbers."""
-        return len(self._drawn)
+        """Number of blocks."""
+        return len(self._widths)
 
     @property
     def lengths(self) -> list[int]:
-        """Number of candidates of every block, a function of public numbers."""
-        return [(2 if self.paired else 1) * self._width(k) for k in range(self.n_blocks)]
+        """Number of candidates of every block."""
+        return [(2 if self.paired else 1) * width for width in self._widths]
 
     def block(self, number: int) -> SingleArray:
         """Return one block of directions as columns; repeated calls return the same block.
@@ -208,7 +205,7 @@ class DirectionStream:
         """
         source = np.random.SeedSequence(self.seed, spawn_key=(number,))
         rng = np.random.Generator(np.random.PCG64(source))
-        shape = self.n_columns, self._width(number)
+        shape = self.n_columns, self._widths[number]
         normal = rng.standard_normal(shape, dtype=np.float32)
         if self.centre is not None:
             found = unit_length(normal) * self.radius + unit_length(self.centre[:, None])

@@ -103,13 +103,12 @@ class Float32Rows:
         bounds *= 1.0 + (len(to_final) + 12) * SINGLE_EPS
         bounds += error
         factor = longest * _factors_of(np.maximum(bounds, longest, out=bounds))
-        columns = [factor * constant for constant in self._constants.T]
-        columns += [np.full(n, constant, dtype=np.float32) for constant in last]
+        columns = factor[:, None] * self._constants, _columns(n, last)
         condition = 1.01 * float(np.linalg.norm(to_final, 2))
         return replace(
             self,
             _scale=factor * self._scale,
-            _constants=_stacked(columns, n),
+            _constants=np.column_stack(columns),
             group=group_size(max(1.0, condition)),
         )
 
@@ -246,10 +245,9 @@ def clipped_float32_rows(
             bounds[lo : lo + step] = np.sqrt(squares)
     bounds *= 1.0 + (d + 12) * SINGLE_EPS
     scale = longest * _factors_of(np.maximum(bounds, longest * unit, out=bounds))
-    columns = [np.full(n, constant, dtype=np.float32) for constant in constants]
-    return Float32Rows(X, scale.astype(np.float32), _stacked(columns, n), group_size(1.0))
+    return Float32Rows(X, scale.astype(np.float32), _columns(n, constants), group_size(1.0))
 
 
-def _stacked(columns: list[SingleArray], n_rows: int) -> SingleArray:
-    """Return an array with these columns, of which there may be none."""
-    return np.column_stack([np.empty((n_rows, 0), dtype=np.float32), *columns])
+def _columns(n_rows: int, constants: tuple[float, ...]) -> SingleArray:
+    """Return an array with these constant columns, of which there may be none."""
+    return np.full((n_rows, len(constants)), constants, dtype=np.float32)

@@ -30,6 +30,7 @@ from dp_halfspace.rows.blocks import (
     canonical_csr,
     clip_scales,
     scale_csr,
+    sum_of_parts,
     sums_of_squares,
 )
 from dp_halfspace.rows.rows import Rows, inverse_lengths
@@ -122,26 +123,19 @@ class FormedRows:
 
     def adjoint(self, p: FloatArray) -> FloatArray:
         """Return ``Z^T p``; see `Rows`."""
-        out = np.zeros((self.shape[1], *p.shape[1:]))
-        for lo, hi, formed in self.blocks():
-            out += formed.T @ p[lo:hi]
-        return out
+        parts = (formed.T @ p[lo:hi] for lo, hi, formed in self.blocks())
+        return sum_of_parts(parts, (self.shape[1], *p.shape[1:]), is_plain=True)
 
     def fused_adjoint(self, w: FloatArray, coefficients: Coefficients) -> FloatArray:
         """Return ``Z^T p(Z w)``; see `Rows`."""
-        out = np.zeros(w.shape)
-        for lo, hi, formed in self.blocks():
-            out += formed.T @ coefficients(formed @ w, lo, hi)
-        return out
+        parts = (formed.T @ coefficients(formed @ w, lo, hi) for lo, hi, formed in self.blocks())
+        return sum_of_parts(parts, w.shape, is_plain=True)
 
     def gram(self, weights: FloatArray) -> FloatArray:
         """Return ``Z^T diag(weights) Z``; see `Rows`."""
-        size = self.shape[1]
-        out = np.zeros((size, size))
-        for lo, hi, formed in self.blocks():
-            scaled = formed * np.sqrt(weights[lo:hi])[:, None]
-            out += scaled.T @ scaled
-        return out
+        scaled = (formed * np.sqrt(weights[lo:hi])[:, None] for lo, hi, formed in self.blocks())
+        shape = self.shape[1], self.shape[1]
+        return sum_of_parts((each.T @ each for each in scaled), shape, is_plain=True)
 
     def subset(self, index: NDArray[np.intp]) -> FormedRows:
         """Return the rows with these numbers."""

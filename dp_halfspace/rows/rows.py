@@ -28,11 +28,11 @@ from dp_halfspace.rows.blocks import (
     Block,
     Coefficients,
     FloatArray,
-    add_adjoint,
-    add_gram,
+    adjoint_part,
     block_size,
     canonical_csr,
     clip_scales,
+    gram_part,
     is_blas_layout,
     is_in_place,
     multiply_rows,
@@ -200,7 +200,7 @@ class Rows:
     def adjoint(self, p: FloatArray) -> FloatArray:
         """Return ``Z^T p`` for one vector, or for every column of a matrix."""
         shape = (self.shape[1], *p.shape[1:])
-        return self._sum_blocks(shape, lambda b, out: add_adjoint(b, p[b.lo : b.hi], out))
+        return self._sum_blocks(shape, lambda block: adjoint_part(block, p[block.lo : block.hi]))
 
     def fused_adjoint(self, w: FloatArray, coefficients: Coefficients) -> FloatArray:
         """Return ``Z^T p(Z w)``, reading ``X`` once, as a sum over the blocks in their order.
@@ -210,10 +210,10 @@ class Rows:
         """
         w = np.ascontiguousarray(w, dtype=np.float64)
 
-        def add(block: Block, out: FloatArray) -> None:
-            add_adjoint(block, coefficients(multiply_rows(block, w), block.lo, block.hi), out)
+        def part(block: Block) -> FloatArray:
+            return adjoint_part(block, coefficients(multiply_rows(block, w), block.lo, block.hi))
 
-        return self._sum_blocks(w.shape, add)
+        return self._sum_blocks(w.shape, part)
 
     def gram(self, weights: FloatArray | None = None) -> FloatArray:
         """Return ``Z^T diag(weights) Z`` for weights that are at least 0.
@@ -222,23 +222,16 @@ class Rows:
         """
         weights = self.shares if weights is None else weights
         shape = (self.shape[1], self.shape[1])
-        return self._sum_blocks(shape, lambda b, out: add_gram(b, weights[b.lo : b.hi], out))
+        return self._sum_blocks(shape, lambda block: gram_part(block, weights[block.lo : block.hi]))
 
     def _sum_blocks(
-        self, shape: tuple[int, ...], add: Callable[[Block, FloatArray], None]
+        self, shape: tuple[int, ...], part: Callable[[Block], FloatArray]
     ) -> FloatArray:
         """Add the contributions of all blocks, by Kahan summation if there are many."""
         n, step = self.shape[0], self.block_rows
         n_privacy_units = n if self.people is None else len(self.people)
         is_plain = -(-n // step) <= min(-(-n_privacy_units // step), PLAIN_BLOCKS)
-
-        def parts() -> Iterator[FloatArray]:
-            for block in self._blocks():
-                part = np.zeros(shape)
-                add(block, part)
-                yield part
-
-        return sum_of_parts(parts(), shape, is_plain=is_plain)
+        return sum_of_parts(map(part, self._blocks()), shape, is_plain=is_plain)
 
     def lengths(self, transform: FloatArray | None = None) -> FloatArray:
         """Return the Euclidean norm of every row of ``Z``, or of its image under a map."""
@@ -299,9 +292,7 @@ class Rows:
         factor = longest * (1.0 - 2.0**-50) / np.maximum(bounds, longest)
         scale, constant = rescale_state(self.state, factor)
         if last:
-            kept = (
-                [] if constant is None else [np.broadcast_to(np.atleast_1d(constant).T, (1, n)).T]
-            )
+            kept = [] if constant is None else [constant]
             constant = np.column_stack([*kept, *(np.full(n, number) for number in last)])
         return type(self)(self._matrix, scale, constant, row_bound=2.0, people=self.people)
 

@@ -69,13 +69,6 @@ class RobustProblem:
         """Bound the distance between the solution and the minimiser."""
         return math.sqrt(2.0 * self.gap / ridge)
 
-    def total(
-        self, noise: float, ridge: float, sensitivity: float, *, sampling: float, gap: float
-    ) -> RiskBound:
-        """Add the regulariser to the costs of noise and sample."""
-        own = (self.linear.square, ridge, sensitivity, self.radius)
-        return risk_bound(noise, *own, sampling=sampling, gap=gap)
-
 
 def least_bound(
     problem: RobustProblem, regularization: float | None, bound: Callable[[float], RiskBound]
@@ -190,8 +183,8 @@ def tilted_risk_bound(
 
     def bound(ridge: float) -> RiskBound:
         total = _risk(problem, tilt).sensitivity(ridge) + 2.0 * problem.distance(ridge)
-        noise = tilted_noise(problem, tilt, total)
-        return problem.total(noise, ridge, total, sampling=0.0, gap=gap)
+        noise, square = tilted_noise(problem, tilt, total), problem.linear.square
+        return risk_bound(noise, square, ridge, total, radius, sampling=0.0, gap=gap)
 
     found = least_bound(problem, regularization, bound)
     if radius is None and gap == 0.0:
@@ -329,7 +322,8 @@ def adversarial_risk_bound(
             sampling = min(steep * sensitivity, leave_one_out(n_samples, steep, ridge, ridge))
             sampling += 2.0 * steep * distance
         slack = attack.slack if attack.smoothing > SMALLEST_SMOOTHING else 0.0
-        return problem.total(noise, ridge, total, sampling=sampling, gap=gap + slope * slack)
+        costs = {"sampling": sampling, "gap": gap + slope * slack}
+        return risk_bound(noise, problem.linear.square, ridge, total, radius, **costs)
 
     found = least_bound(problem, regularization, bound)
     if radius is None and gap == 0.0 and tilt == 0.0:

@@ -143,7 +143,7 @@ def test_a_number_is_that_of_its_own_block(number, entry):
     blocks = [np.full((2, 3), k, dtype=np.float32) for k in (1.0, 2.0)]
     stream = SimpleNamespace(block=blocks.__getitem__, lengths=[6, 6])
     door = SimpleNamespace(choose=lambda *_, **__: number)
-    chosen = direction_search._choose_direction(door, stream, None, None)
+    chosen = direction_search.DirectionSearch(2, 6, (), None)._choose(door, stream)
     assert chosen.tolist() == [entry, entry]
 
 

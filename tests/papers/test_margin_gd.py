@@ -10,14 +10,14 @@ from scipy import sparse
 from dp_halfspace import AdaptiveMarginClassifier
 from dp_halfspace.data.validation import TrainingData
 from dp_halfspace.papers import known_margin as module
-from dp_halfspace.papers.known_margin import SlopedRows, descend, margin_slopes, margin_steps
+from dp_halfspace.papers.known_margin import margin_slopes, margin_steps
 from dp_halfspace.privacy import GaussianNoise
 from dp_halfspace.privacy.budget import Budget
 from dp_halfspace.rows.rows import Rows
 from dp_halfspace.theory.margin_bound import excess_of_unit
 from tests.adversarial import neighbouring_pairs
 from tests.conftest import separated
-from tests.permits import assert_costs, door_of, problem_of
+from tests.permits import assert_costs, problem_of, rows_door
 from tests.releases import record_releases
 
 
@@ -36,11 +36,6 @@ def test_the_mean_iterate_has_the_steps_of_its_theorem(n, d):
     length, variance = 1.5 / 0.2, count / n**2
     bound = length**2 / (2.0 * step * count) + step / 2.0 * (1.0 + 30 * variance)
     assert bound == pytest.approx(length * excess_of_unit(n, 30, count, 2.0))
-
-
-def run(plan, X, y):
-    slopes = margin_slopes(plan, y, np.ones(len(y)))
-    return descend(door_of(SlopedRows(Rows(X), slopes), *plan.events), plan)
 
 
 def gradient_sums(plan, point, *data_sets, weights=(1.0, 1.0, 1.0)):
@@ -109,7 +104,9 @@ def test_the_margin_is_only_a_step_size(margin):
         w = w + step * (missing[:, None] * signed).mean(axis=0) / margin
         tail.append(w)
     averaged = np.mean(tail[-round(plan.steps.n_steps / 2) :], axis=0)
-    np.testing.assert_allclose(run(plan, X, y)[0], averaged / margin, rtol=1e-9)
+    np.testing.assert_allclose(
+        plan.run(rows_door(Rows(X), y, np.ones(2), *plan.events))[0], averaged / margin, rtol=1e-9
+    )
 
 
 def test_sensitivity_test_sees_slopes_without_bound(monkeypatch):

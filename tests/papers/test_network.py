@@ -19,11 +19,11 @@ def ball(rng, n, d):
 
 def scores_of(net, number, X):
     """Scores of one network, record after record."""
-    out = []
+    (hidden, outputs, bias), out = net, []
     for row in X:
-        for layer in net.hidden:
-            row = np.tanh(layer.weights[number].T @ row + layer.biases[number])
-        out.append(row @ net.outputs[number] + net.bias[number])
+        for weights, biases in hidden:
+            row = np.tanh(weights[number].T @ row + biases[number])
+        out.append(row @ outputs[number] + bias[number])
     return np.array(out)
 
 
@@ -97,16 +97,15 @@ def rounding_of_scores():
     """Error of a score in extended precision, over what the sensitivity allows for a record."""
     rng, worst = np.random.default_rng(2), 0.0
     for shape, candidates, X in hostile_networks(rng):
-        net = shape.layers(candidates)
-        size = np.abs(net.outputs).sum(axis=1) + np.abs(net.bias)
+        hidden, outputs, bias = shape.layers(candidates)
+        size = np.abs(outputs).sum(axis=1) + np.abs(bias)
         allowed = (network_sensitivity(1, shape) - 1.0 - 2.0**-30 - 2.0**-50) / 2 * RAMP_WIDTH
         for number in range(len(candidates)):
             plain, exact = X, X.astype(np.longdouble)
-            for layer in net.hidden:
-                weights, biases = layer.weights[number], layer.biases[number]
-                plain = np.tanh(plain @ weights + biases)
-                exact = np.tanh(exact @ weights.astype(np.longdouble) + biases)
-            out = net.outputs[number]
+            for weights, biases in hidden:
+                plain = np.tanh(plain @ weights[number] + biases[number])
+                exact = np.tanh(exact @ weights[number].astype(np.longdouble) + biases[number])
+            out = outputs[number]
             error = plain @ out - exact @ out.astype(np.longdouble)
             worst = max(worst, float(np.abs(error).max() / size[number] / allowed))
     return worst
@@ -146,9 +145,9 @@ def test_that_test_sees_weights_of_later_layers_that_are_not_bounded(monkeypatch
 
 def test_long_weights_are_shortened():
     shape = NetworkShape(2, (1,), 1.0)
-    (layer,) = shape.layers(np.array([[1e9, 0.0, 1.0, 1e9, 1.0]])).hidden
-    assert np.linalg.norm(layer.weights) == pytest.approx(module._LONGEST)
-    assert abs(layer.biases[0, 0]) == module._LONGEST
-    _, later = NetworkShape(1, (2, 3), 1.0).layers(np.full((1, 17), -1e9)).hidden
-    np.testing.assert_allclose(np.abs(later.weights).sum(axis=1), module._LARGEST_SUM)
-    assert (later.biases == -module._LONGEST).all()
+    ((weights, biases),), *_ = shape.layers(np.array([[1e9, 0.0, 1.0, 1e9, 1.0]]))
+    assert np.linalg.norm(weights) == pytest.approx(module._LONGEST)
+    assert abs(biases[0, 0]) == module._LONGEST
+    (_, (weights, biases)), *_ = NetworkShape(1, (2, 3), 1.0).layers(np.full((1, 17), -1e9))
+    np.testing.assert_allclose(np.abs(weights).sum(axis=1), module._LARGEST_SUM)
+    assert (biases == -module._LONGEST).all()

@@ -8,17 +8,11 @@ import numpy as np
 import pytest
 from scipy.special import expit, softmax
 
-from dp_halfspace.papers.known_margin import (
-    SlopedRows,
-    Steps,
-    descend,
-    margin_slopes,
-    plan_descent,
-)
+from dp_halfspace.papers.known_margin import Steps, margin_slopes, plan_descent
 from dp_halfspace.rows.rows import Rows
 from tests.adversarial import neighbouring_pairs
 from tests.conftest import separated
-from tests.permits import assert_costs, door_of, rows_door
+from tests.permits import assert_costs, rows_door
 
 STEPS = Steps(
     margin_offset=2.0, n_steps=10, path_length=3.0, tail_fraction=0.5, max_stride=8.0
@@ -108,8 +102,8 @@ def test_queries_stay_in_the_public_ball():
             seen.append(np.linalg.norm(query))
             return super().fused_adjoint(query, slopes)
 
-    slopes = margin_slopes(plan, np.zeros(50, int), np.ones(50))
-    descend(door_of(SlopedRows(Watched(np.zeros((50, 3))), slopes), *plan.events), plan)
+    rows = Watched(np.zeros((50, 3)))
+    plan.run(rows_door(rows, np.zeros(50, int), np.ones(2), *plan.events))
     assert max(seen) == pytest.approx(plan.radius, rel=1e-12)
 
 
@@ -126,8 +120,7 @@ def test_the_mean_over_the_classes_is_noise_and_is_taken_off():
     rng = np.random.default_rng(4)
     X, y = separated(300, 4, seed=2)[0], rng.integers(3, size=300)
     plan = plan_for(300, 4, 3)
-    rows = SlopedRows(Rows(X), margin_slopes(plan, y, np.ones(300)))
-    found = descend(door_of(rows, *plan.events), plan)
+    found = plan.run(rows_door(Rows(X), y, np.ones(3), *plan.events))
     np.testing.assert_allclose(found.sum(axis=0), 0.0, atol=1e-9 * np.abs(found).max())
 
 

@@ -39,7 +39,7 @@ def test_enclosure_holds_the_exact_probability(n_classes, epsilon):
         odds = (n_classes - 1) * mpmath.exp(-mpmath.mpf(epsilon))
         for bits in (64, 96, 512):
             exact = odds / (1 + odds) * mpmath.mpf(2) ** bits
-            found = RandomizedResponse(n_classes, epsilon)._change_enclosure(bits)
+            found = _share(Fraction(epsilon), n_classes - 1, bits)
             assert abs(found - exact) <= 1
 
 
@@ -62,7 +62,7 @@ def test_all_randomness_is_that_of_the_source():
 
 def test_a_word_at_the_threshold_is_decided_exactly():
     response = RandomizedResponse(2, 1.0)
-    cell = response._change_enclosure(64)
+    cell = _share(Fraction(1), 1, 64)
     for word, answer in ((cell - 2, 1.0), (cell + 2, 0.0)):
         assert response.perturb(np.zeros(1), Script([word])).tolist() == [answer]
 

@@ -11,9 +11,9 @@ from dp_halfspace.optim.losses import LOGISTIC, SQUARED, SQUARED_HINGE
 from dp_halfspace.optim.objectives import (
     NO_RIDGE,
     Adversary,
+    ChunkedObjective,
     MarginObjective,
     SoftmaxObjective,
-    chunked_objective,
 )
 from dp_halfspace.papers.pair_objective import PairwiseObjective, balanced_normaliser
 from dp_halfspace.rows.rows import Rows, clipped_rows
@@ -133,7 +133,7 @@ def test_chunks_add_up_to_the_objective_of_all_rows():
     linear, v, w = LINEAR[:D], RNG.standard_normal(D), RNG.standard_normal(D)
     index = [np.arange(0, 25), np.arange(25, N)]
     parts = Parts(Rows(X[part], row_bound=9.0) for part in index)
-    found = chunked_objective(make, parts, index, size=D, ridge=0.3, linear=linear)
+    found = ChunkedObjective(make, parts, index, D, 0.3, linear)
     whole = make(Rows(X, row_bound=9.0), slice(None), 0.3, linear)
     assert found.value_and_gradient(w)[0] == pytest.approx(whole.value_and_gradient(w)[0])
     np.testing.assert_allclose(found.value_and_gradient(w)[1], whole.gradient(w))

@@ -155,7 +155,7 @@ def test_the_silence_test_hears_a_callable_that_is_run_in_the_open(capfd, caplog
     with warnings.catch_warnings(record=True) as heard, np.errstate():
         warnings.simplefilter("always")
         certified_minimum(PLAIN, 1e-9, radius=10.0, optimizer=noisy)
-    assert {UserWarning, RuntimeWarning} <= {warning.category for warning in heard}
+    assert UserWarning in {warning.category for warning in heard}
     out, err = capfd.readouterr()
     assert out.count("seen") == 1
     assert err.count("seen") >= 1

@@ -165,13 +165,16 @@ def test_fast_path_is_enough_on_random_problems(monkeypatch):
 # --- the certificate can fail ---
 
 
+def solve_nothing(objective, target):
+    """Return a point that meets no goal."""
+    return Point(np.zeros(objective.size), np.zeros(objective.size), math.inf)
+
+
 def test_a_solver_that_stops_early_is_seen(monkeypatch):
     J, Z, signs = typical()
     radius, rule = rule_for(J)
-    monkeypatch.setattr(
-        solvers._Goal, "met_by", lambda self, point: point.norm <= 1e4 * self.gradient
-    )
-    monkeypatch.setattr(solvers, "_solve_auto", solvers._solve_nothing)
+    monkeypatch.setattr(Point, "meets", lambda self, target, radius: self.norm <= 1e4 * target)
+    monkeypatch.setattr(solvers, "_solve_auto", solve_nothing)
     w = certified_minimum(J, rule.target, radius=radius)
     assert not is_certified(w, Z, signs, J, rule)
 
@@ -232,7 +235,7 @@ def test_the_promised_number_of_accelerated_steps_is_enough(monkeypatch):
     promised = math.sqrt(kappa) * math.log(4 * J.gradient_lipschitz * J.initial_gap / target**2)
     assert accelerated_gradient(J, target, radius=50.0).norm <= target
     assert J.gradients <= promised + 2
-    monkeypatch.setattr(solvers._Goal, "met_by", lambda self, point: False)
+    monkeypatch.setattr(Point, "meets", lambda self, target, radius: False)
     for loss, ridge in ((LOGISTIC, 1e-2), (SQUARED, 1e-2)):
         J, _, _ = typical(200, loss=loss, ridge=ridge)
         for target in (1e-2, 1e-6):
@@ -249,7 +252,7 @@ def test_momentum_errors_are_polished_away(monkeypatch):
     """When the fallback ends above the target, Newton steps from there finish."""
     J, Z, signs = typical(500)
     stuck = solvers.point_at(J, np.full(J.size, 0.1))
-    monkeypatch.setattr(solvers, "_solve_auto", solvers._solve_nothing)
+    monkeypatch.setattr(solvers, "_solve_auto", solve_nothing)
     monkeypatch.setattr(solvers, "accelerated_gradient", lambda *arguments: stuck)
     solve_and_check(J, Z, signs)
 
@@ -324,8 +327,8 @@ def test_a_path_of_ridges_ends_with_the_gradient_of_the_objective(share):
 
 @pytest.mark.parametrize("w", [1.0, np.nan])
 def test_a_goal_is_not_met_by_what_is_no_number(w):
-    goal, norm = solvers._Goal(1.0, 1.0), np.nan if w == 1.0 else 0.0
-    assert not goal.met_by(Point(np.array([w]), np.zeros(1), norm))
+    norm = np.nan if w == 1.0 else 0.0
+    assert not Point(np.array([w]), np.zeros(1), norm).meets(1.0, 1.0)
 
 
 def test_bad_arguments():
