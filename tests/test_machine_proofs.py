@@ -249,6 +249,22 @@ def of_tallied_choice(rng):
     assert members.tolist() == [(values == -cost).sum() for cost in utilities]
 
 
+def of_tallied_choices(rng):
+    epsilon, asked = float(rng.lognormal()), []
+
+    def record(utilities, epsilon, *, sensitivity=1.0, multiplicities, source):
+        asked.append(exponential._check_candidates(utilities, epsilon, sensitivity).rate)
+        return 0
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(exponential, "exponential_mechanism", record)
+        both = exponential.TalliedChoices((3, 2), epsilon)
+        both.perturb(rng.integers(0, 30, size=5), exponential.OS_RANDOMNESS)
+    assert len(asked) == 2
+    for rate in asked:
+        equals(rate, "choice_rate", epsilon=epsilon)
+
+
 def of_counted_choice(rng):
     whole = float(rng.lognormal())
     choice, asked = exponential.CountedChoice(whole, whole * rng.uniform(0.1, 0.9)), []
@@ -432,6 +448,7 @@ CHECKS = {
     ("step_sensitivity", "step_of_many"): of_step("step_of_many", None),
     ("_check_candidates", "choice_rate"): of_choice_rate,
     ("TalliedChoice.perturb", "choice_rate"): of_tallied_choice,
+    ("TalliedChoices.perturb", "choice_rate"): of_tallied_choices,
     ("CountedChoice.perturb", "counted_choice_rate"): of_counted_choice,
     ("CountedChoice.rates", "counted_choice_rate"): of_counted_choice,
     ("DiscreteLaplaceNoise._rate", "laplace_rate"): of_laplace_rate,

@@ -445,7 +445,7 @@ def l2_laplace(
     - Proof: ``docs/proofs/noise.md``, section 5.
 
     The distribution of the whole vector is the ideal one up to a total variation distance below
-    :math:`2^{-180}` for :math:`d \le 10^{6}`, under the assumptions of
+    :math:`2^{-180}` for :math:`d \le 2^{32}`, under the assumptions of
     :func:`~dp_halfspace.privacy.noise.rounded_gaussian`.
 
     References

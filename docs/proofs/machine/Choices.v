@@ -176,6 +176,105 @@ Proof.
   apply IZR_le in U. apply IZR_le in L. rewrite plus_IZR in U, L. cbn. apply Rabs_le. lra.
 Qed.
 
+(** ** Two choices at once, and errors in groups *)
+
+Lemma sum_shifted k a f : sum (seq a k) f = sum (range k) (fun j => f (a + j)%nat).
+Proof.
+  unfold range. induction k as [|k IH]; [reflexivity|].
+  rewrite !seq_S, !sum_app, IH. simpl. reflexivity.
+Qed.
+
+Lemma sum_pairs m k f : (0 < k)%nat ->
+  sum (range (m * k)) (fun p => f (p / k)%nat (p mod k)%nat)
+  = sum (range m) (fun i => sum (range k) (fun j => f i j)).
+Proof.
+  intros Hk. induction m as [|m IH]; [reflexivity|].
+  rewrite sum_range_S, <- IH. replace (S m * k)%nat with (m * k + k)%nat by lia.
+  unfold range at 1. rewrite seq_app, sum_app. f_equal.
+  rewrite Nat.add_0_l, sum_shifted. apply sum_ext. intros j Hj. apply in_range in Hj.
+  rewrite Nat.div_add_l, (Nat.div_small j k), Nat.add_0_r by lia.
+  rewrite Nat.add_comm, Nat.mod_add, Nat.mod_small by lia. reflexivity.
+Qed.
+
+Theorem two_choices_proof : two_choices.
+Proof.
+  intros m k e cost other i j Hi Hj. cbn. unfold chosen.
+  set (rate := e / 2).
+  rewrite Nat.div_add_l, (Nat.div_small j k), Nat.add_0_r by lia.
+  assert (M : ((i * k + j) mod k = j)%nat)
+    by (rewrite Nat.add_comm, Nat.mod_add, Nat.mod_small; lia).
+  rewrite M.
+  assert (E : sum (range (m * k))
+      (fun p => exp (- (rate * IZR (cost (p / k)%nat + other (p mod k)%nat))))
+    = sum (range m) (fun a => exp (- (rate * IZR (cost a))))
+      * sum (range k) (fun b => exp (- (rate * IZR (other b))))).
+  { rewrite (sum_pairs m k (fun a b => exp (- (rate * IZR (cost a + other b))))) by lia.
+    rewrite Rmult_comm, <- sum_scale. apply sum_ext. intros a _.
+    rewrite Rmult_comm, <- sum_scale. apply sum_ext. intros b _.
+    rewrite <- exp_plus, plus_IZR. f_equal. ring. }
+  rewrite E.
+  assert (0 < sum (range m) (fun a => exp (- (rate * IZR (cost a))))) by (apply total_positive; lia).
+  assert (0 < sum (range k) (fun b => exp (- (rate * IZR (other b))))) by (apply total_positive; lia).
+  replace (exp (- (rate * IZR (cost i + other j))))
+    with (exp (- (rate * IZR (cost i))) * exp (- (rate * IZR (other j))))
+    by (rewrite <- exp_plus, plus_IZR; f_equal; ring).
+  field. lra.
+Qed.
+
+Lemma whole_sum_but_one n s k : (k < n)%nat ->
+  whole_sum n s = (whole_sum n (fun i => if Nat.eqb i k then 0 else s i) + s k)%Z.
+Proof.
+  assert (A : forall m, (m <= k)%nat ->
+    whole_sum m s = whole_sum m (fun i => if Nat.eqb i k then 0 else s i)%Z).
+  { induction m as [|m IH]; intros Hm; [reflexivity|]. rewrite !whole_sum_S, IH by lia.
+    destruct (Nat.eqb_spec m k); lia. }
+  induction n as [|n IH]; intros Hk; [lia|]. rewrite !whole_sum_S.
+  destruct (Nat.eqb_spec n k) as [->|N].
+  - rewrite A by lia. lia.
+  - rewrite IH by lia. lia.
+Qed.
+
+Lemma one_group groups a : 0 <= sum (range groups) (fun g => if Nat.eqb a g then 1 else 0) <= 1.
+Proof.
+  assert (H : forall m, (m <= a)%nat -> sum (range m) (fun g => if Nat.eqb a g then 1 else 0) = 0).
+  { intros m Hm. apply sum_zero. intros g Hg. apply in_range in Hg.
+    destruct (Nat.eqb_spec a g); [lia|reflexivity]. }
+  induction groups as [|m IH]; [simpl; lra|]. rewrite sum_range_S.
+  destruct (Nat.eqb_spec a m) as [->|N]; [rewrite H by lia|]; lra.
+Qed.
+
+Theorem grouped_errors_move_by_one_proof : grouped_errors_move_by_one.
+Proof.
+  intros record n groups errors group S S' W [k [Hk Same]]. cbn.
+  set (t := fun (T : nat -> record) g i => if Nat.eqb (group i (T i)) g then errors i (T i) else 0%Z).
+  set (rest := fun g => whole_sum n (fun i => if Nat.eqb i k then 0%Z else t S g i)).
+  assert (E : forall T, (forall i, (i < n)%nat -> i <> k -> S i = T i) ->
+    forall g, errors_of_group n errors group T g = ((rest g + t T g k) / 65536)%Z).
+  { intros T HT g. change (errors_of_group n errors group T g) with (whole_sum n (t T g) / 65536)%Z.
+    rewrite (whole_sum_but_one n (t T g) k Hk). unfold rest. do 2 f_equal. unfold whole_sum.
+    f_equal. apply map_ext_in. intros i Hi. apply in_range in Hi.
+    destruct (Nat.eqb_spec i k); [reflexivity|]. unfold t. now rewrite (HT i Hi). }
+  assert (B : forall T, (forall i, (i < n)%nat -> i <> k -> S i = T i) ->
+    0 <= sum (range groups) (fun g => IZR (errors_of_group n errors group T g))
+         - sum (range groups) (fun g => IZR (rest g / 65536)) <= 1).
+  { intros T HT. rewrite <- sum_minus.
+    assert (D : forall g, 0 <= IZR (errors_of_group n errors group T g) - IZR (rest g / 65536)
+                          <= (if Nat.eqb (group k (T k)) g then 1 else 0)).
+    { intros g. rewrite (E T HT g), <- minus_IZR. unfold t.
+      destruct (Nat.eqb (group k (T k)) g).
+      - pose proof (W k (T k)).
+        assert (L : (rest g / 65536 <= (rest g + errors k (T k)) / 65536)%Z)
+          by (apply Z.div_le_mono; lia).
+        assert (U : ((rest g + errors k (T k)) / 65536 <= (rest g + 1 * 65536) / 65536)%Z)
+          by (apply Z.div_le_mono; lia).
+        rewrite Z.div_add in U by lia. split; apply IZR_le; lia.
+      - rewrite Z.add_0_r, Z.sub_diag. lra. }
+    split.
+    - apply sum_nonneg. intros g _. apply D.
+    - eapply Rle_trans; [apply sum_le; intros g _; apply D|]. apply one_group. }
+  pose proof (B S (fun _ _ _ => eq_refl)). pose proof (B S' Same). apply Rabs_le. lra.
+Qed.
+
 (** ** Laplace noise *)
 
 Lemma laplace_factor rate : 0 < rate -> 0 < (1 - exp (- rate)) / (1 + exp (- rate)).

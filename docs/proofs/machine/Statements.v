@@ -374,6 +374,29 @@ Definition errors_move_by_one : Prop :=
     Rabs (IZR (weighted_errors n weight wrong S) - IZR (weighted_errors n weight wrong S'))
       <= value one_count [].
 
+(** Two choices at once, each from a list of its own, are one choice of a pair by the sum of its
+    costs; the pair of i and j has the number i k + j. *)
+Definition two_choices : Prop :=
+  forall m k epsilon (cost other : nat -> Z) i j, (i < m)%nat -> (j < k)%nat ->
+    let rate := value choice_rate [("epsilon"%string, epsilon)] in
+    chosen m rate cost i * chosen k rate other j
+    = chosen (m * k) rate (fun p => cost (p / k)%nat + other (p mod k)%nat)%Z (i * k + j).
+
+(** Records are divided into groups, and the weighted errors of each group are rounded down. Their sum
+    moves by one, also if the replaced record changes its group. *)
+Definition errors_of_group {record : Type} (n : nat) (errors : nat -> record -> Z)
+  (group : nat -> record -> nat) (S : nat -> record) (g : nat) : Z :=
+  (fold_right Z.add 0
+     (map (fun i => if Nat.eqb (group i (S i)) g then errors i (S i) else 0) (range n)) / 65536)%Z.
+
+Definition grouped_errors_move_by_one : Prop :=
+  forall (record : Type) n groups (errors : nat -> record -> Z) group (S S' : nat -> record),
+    (forall i r, (0 <= errors i r <= 65536)%Z) ->
+    (exists k, (k < n)%nat /\ forall i, (i < n)%nat -> i <> k -> S i = S' i) ->
+    Rabs (sum (range groups) (fun g => IZR (errors_of_group n errors group S g))
+          - sum (range groups) (fun g => IZR (errors_of_group n errors group S' g)))
+      <= value one_count [].
+
 (** Whole numbers with noise of a mass proportional to exp(- rate |k|) at k, each on its own. *)
 Definition with_laplace {I : Type} (places : list I) (rate : R) (exact found : I -> Z) : R :=
   ((1 - exp (- rate)) / (1 + exp (- rate))) ^ length places
