@@ -164,6 +164,8 @@ class OutputPerturbationClassifier(PrivateLinearClassifier):
     one_vs_rest_ : bool
         Whether three classes or more were fitted one against the rest. Probabilities are then those
         of each class against the rest, divided by their sum.
+    class_weight_ : ndarray of shape (n_classes,)
+        Only with ``class_weight="balanced"``: the weights that follow from the noisy counts.
     privacy_ : PrivacyRecord
         The privacy guarantee of the fit, its events, and what was assumed public.
     n_features_in_ : int
