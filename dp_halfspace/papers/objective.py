@@ -224,6 +224,9 @@ class PerturbedMinimiser:
         # 4. If wanted, project it to the ball that contains all minimisers: post-processing.
         door = door.map(partial(self._with_linear_terms, door.permit))
         released = door.release(self._minimise, self.output)
+        if self.risk.n_blocks > 1:
+            # The vectors of the classes in a minimiser sum to zero, so that their mean is noise.
+            released = released - released.mean(axis=0)
         largest = self.radius * math.sqrt(self.risk.n_stacked)
         return into_ball(released, largest) if self.projects else released
 
