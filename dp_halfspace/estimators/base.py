@@ -412,7 +412,7 @@ class PrivateClassifier(ClassifierMixin, SharedLedger, ABC):
         function of the score of two classes, and e the indicator of a class. Minimisers of the
         logistic loss have p itself. After a selection for a small table every prediction is about
         equally sure, by what the fit has counted (see `certainty_`). With class weights
-        probabilities are those of a weighted population.
+        or a tilt probabilities are those of a weighted population.
 
         Parameters
         ----------
