@@ -183,7 +183,8 @@ class BalancedFit(FitPlan):
         weights = balancing_weights(counts, self.facts.n_privacy_units, self.noise)
         # Weights of at most one have the same cost: docs/proofs/rare.md, Lemma 3.
         weighed: FitPlan = self.inner.with_class_weights(weights)
-        return weighed.run(door)
+        fitted = weighed.run(door)
+        return replace(fitted, attributes={**fitted.attributes, "class_weight_": weights})
 
 
 def plan_balanced(plan: Planner, facts: PublicFacts, budget: Budget) -> FitPlan:

@@ -54,8 +54,9 @@ class PrivateAUCClassifier(PrivateLinearClassifier):
         alike whatever the sizes of the classes.
     threshold : "private" or float, default="private"
         ``"private"`` chooses the threshold with the fewest errors by the exponential mechanism. A
-        float is a PUBLIC threshold on the score without intercept. With ``fit_intercept=False`` the
-        threshold is zero, and no budget is spent on it.
+        float is a PUBLIC threshold on the score without intercept; where column scales are
+        estimated, an average row has a score of about zero, however rare a class is. With
+        ``fit_intercept=False`` the threshold is zero, and no budget is spent on it.
     threshold_share : float, default=0.02
         Share of the budget (of mu^2, or of epsilon for pure DP) for a private threshold.
     epsilon : float, default=1.0

@@ -52,13 +52,13 @@ from dp_halfspace.data.validation import (
 )
 from dp_halfspace.engine import probabilities
 from dp_halfspace.engine.plan import FitPlan, Fitted, PublicFacts
-from dp_halfspace.estimators._outlook import Outlook
+from dp_halfspace.estimators._outlook import ENOUGH, Outlook
 from dp_halfspace.exceptions import warn_caller
 from dp_halfspace.preprocessing.scalers import ReleasedScaler
 from dp_halfspace.privacy.budget import Budget
 from dp_halfspace.privacy.door import Door
 from dp_halfspace.privacy.events import Either, RandomStopping, single_runs
-from dp_halfspace.privacy.record import LABELS_SEEN, PrivacyRecord
+from dp_halfspace.privacy.record import LABELS_SEEN, PrivacyRecord, unit_of
 from dp_halfspace.rows.rows import clipped_rows
 
 if TYPE_CHECKING:
@@ -412,7 +412,7 @@ class PrivateClassifier(ClassifierMixin, SharedLedger, ABC):
         function of the score of two classes, and e the indicator of a class. Minimisers of the
         logistic loss have p itself. After a selection for a small table every prediction is about
         equally sure, by what the fit has counted (see `certainty_`). With class weights
-        probabilities are those of a weighted population.
+        or a tilt probabilities are those of a weighted population.
 
         Parameters
         ----------
@@ -520,11 +520,24 @@ class PrivateLinearClassifier(PrivateClassifier):
 
     @property
     def _finding(self) -> str:
-        if np.any(self.coef_):
+        if not np.any(self.coef_):
+            return (
+                "every row has the same score: no candidate was clearly better than predicting one "
+                "label. Use more records or a larger epsilon"
+            )
+        if not hasattr(self, "class_weight_"):
+            return ""
+        record = self.privacy_
+        n_samples, unit = dict(record.public)["n_samples"], f"{unit_of(record)}s"
+        whole = Outlook(n_samples, self.n_features_in_, record.epsilon, unit)
+        weight = round(n_samples / np.mean(1.0 / self.class_weight_))
+        left = replace(whole, n_samples=weight)
+        if whole.improvement < ENOUGH or left.improvement >= ENOUGH:
             return ""
         return (
-            "every row has the same score: no candidate was clearly better than predicting one "
-            "label. Use more records or a larger epsilon"
+            "by noisy counts one class is so rare that class_weight='balanced' leaves all "
+            f"{unit} together the weight of about {weight}. {str(left).partition(';')[0]}. Without "
+            "class weights a fit usually ranks better; choose a threshold for its scores"
         )
 
     def _fit_plan(self, data: TrainingData) -> FitPlan:

@@ -131,6 +131,8 @@ class ObjectivePerturbationClassifier(PrivateLinearClassifier):
         were estimated.
     fill_value_ : float or None
         Value that replaces a missing entry; None if `X` must not have missing entries.
+    class_weight_ : ndarray of shape (n_classes,)
+        Only with ``class_weight="balanced"``: the weights that follow from the noisy counts.
     privacy_ : PrivacyRecord
         The privacy guarantee of the fit, its events, and what was assumed public.
     n_features_in_ : int

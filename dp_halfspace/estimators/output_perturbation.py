@@ -120,7 +120,8 @@ class OutputPerturbationClassifier(PrivateLinearClassifier):
         for groups that are predicted badly. The noise grows with ``exp(tilt * range of the loss)``,
         so keep the tilt near 1: a `PrivacyWarning` says when one record can have more weight than a
         tenth of the others. Three classes or more are then fitted one against the rest for every
-        loss.
+        loss. Probabilities are then those of a population in which badly predicted records weigh
+        more: a rare class is far too likely.
     adversary_radius : float, default=0.0
         Largest adversarial change of a row, in the units of the columns, against which the model is
         trained; less than `data_norm`. The adversary cannot change the constant column. Not
@@ -164,6 +165,8 @@ class OutputPerturbationClassifier(PrivateLinearClassifier):
     one_vs_rest_ : bool
         Whether three classes or more were fitted one against the rest. Probabilities are then those
         of each class against the rest, divided by their sum.
+    class_weight_ : ndarray of shape (n_classes,)
+        Only with ``class_weight="balanced"``: the weights that follow from the noisy counts.
     privacy_ : PrivacyRecord
         The privacy guarantee of the fit, its events, and what was assumed public.
     n_features_in_ : int

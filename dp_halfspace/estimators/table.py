@@ -251,11 +251,29 @@ class PrivateTableClassifier(PrivateClassifier):
     def _finding(self) -> str:
         column = self.column_that_ranks_
         if column is None:
-            return str(self.model_._finding)
+            return str(self.model_._finding) or self._finding_of_ranges()
         return (
             f"by a noisy count one class is rare, so the model is one column, {column!r}, selected "
             "to rank that class: every predicted label is the other one. Rank rows by the "
             "probability of that class"
+        )
+
+    def _finding_of_ranges(self) -> str:
+        """Name columns that released scales show to be clipped to one end of their range."""
+        released, found = self._columns_in_estimated_scales, self.column_scales_
+        named = []
+        for column, center, scale in zip(
+            self.encoding_.numbers, found.center, found.scale, strict=True
+        ):
+            to_end = min(center - column.low, column.high - center)
+            if column.name in released and to_end < scale < (column.high - column.low) / 1000:
+                named.append(column.name)
+        if not named:
+            return ""
+        return (
+            f"by released scales nearly all cells of {', '.join(map(repr, named))} are at or "
+            "beyond one end of the stated range: state the range in the unit of the table, or "
+            '"number"'
         )
 
     @property

@@ -276,7 +276,8 @@ def _checked_prior(
             raise ValueError(f"reference_area must be in (1/2, 1), of two classes, got {area!r}")
     elif not share <= reference <= 1.0 or reference <= 1.0 / k:
         raise ValueError(
-            f"reference must be above 1/n_classes, at least majority, at most 1, got {reference!r}"
+            "reference must be above 1/n_classes, at least majority, at most 1, got "
+            f"{reference!r}: for two classes of which one is rare state reference_area instead"
         )
     elif majority is not None and reference - share < least:
         raise ValueError(

@@ -216,6 +216,9 @@ class PerturbedMinimiser:
         # 3. Release the point with noise for its sensitivity and twice that distance.
         # 4. If wanted, project it to the ball that contains all minimisers: post-processing.
         released = door.release(partial(self._minimise, door.permit), self.output)
+        if self.risk.n_blocks > 1:
+            # The vectors of the classes in a minimiser sum to zero, so that their mean is noise.
+            released = released - released.mean(axis=0)
         largest = self.radius * math.sqrt(self.risk.n_stacked)
         return into_ball(released, largest) if self.projects else released
 

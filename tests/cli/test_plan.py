@@ -72,7 +72,7 @@ def test_a_rare_label_is_planned_by_the_area(capsys):
 
 def test_a_majority_near_the_accuracy_is_planned_by_the_area(capsys):
     """Planted: an accuracy of .85 without privacy, which the majority class has, and no signal."""
-    for more in ([], ["--reference", "0.86"]):
+    for more in ([], ["--reference", "0.86"], ["--majority", "0.99"]):
         assert main([*SIZE, "--majority", "0.85", *more]) == 2
         assert "state reference_area instead" in capsys.readouterr().err
     assert main([*SIZE, "--majority", "0.7"]) == 0

@@ -1,6 +1,7 @@
 """Classes that noisy counts balance: in the budget and the record, with weights of at most one."""
 
 import math
+import warnings
 
 import numpy as np
 import pytest
@@ -18,9 +19,10 @@ from dp_halfspace.data.people import People
 from dp_halfspace.data.validation import TrainingData
 from dp_halfspace.engine import linear
 from dp_halfspace.engine.counts import balancing_weights, count_noise
-from dp_halfspace.engine.plan import PublicFacts
+from dp_halfspace.engine.plan import Fitted, PublicFacts
 from dp_halfspace.estimators._wrapped_plans import BalancedFit
 from dp_halfspace.exceptions import BudgetError
+from dp_halfspace.inspection import model_card
 from dp_halfspace.privacy import accounting
 from dp_halfspace.privacy.budget import Budget
 from dp_halfspace.privacy.interception import intercept_releases
@@ -150,7 +152,7 @@ class Inner:
         return self
 
     def run(self, door):
-        return self
+        return Fitted(np.zeros((1, 1)), np.zeros(1), 1.0)
 
 
 def counted(released, *, people=None, weights=None):
@@ -165,10 +167,12 @@ def counted(released, *, people=None, weights=None):
         n_privacy_units=n_units, n_features=1, n_classes=2, class_weights=(1.0, 1.0)
     )
     noise = count_noise(2, Budget.gaussian(50.0), has_weights=weights is not None)
-    plan = BalancedFit(facts, noise, Inner(), (noise.event,))
+    inner = Inner()
+    plan = BalancedFit(facts, noise, inner, (noise.event,))
     seen = []
     with intercept_releases(lambda value, *_: seen.append(value) or np.array(released)):
-        inner = plan.run(door_of(data, *plan.events))
+        fit = plan.run(door_of(data, *plan.events))
+    assert fit.attributes["class_weight_"] is inner.weights
     return seen, inner.weights
 
 
@@ -200,3 +204,21 @@ def test_a_balanced_fit_is_recalibrated_with_the_weights_that_its_counts_give(mo
     fitted(balanced(AdaptiveMarginClassifier(epsilon=1.0)), X, Y, random_state=0)
     # Few records have the second label.
     assert seen[0][0] < 0.5 * seen[0][1]
+
+
+@pytest.mark.parametrize(("n_rare", "is_said"), [(20, True), (400, False)])
+def test_a_rare_class_that_leaves_little_weight_is_named(n_rare, is_said):
+    """By the released weights; a table, whose model is inside, says and shows the same."""
+    rows, labels = X[:4000], np.repeat([0, 1, 2], [3000, 1000 - n_rare, n_rare])
+    how = {"classes": [0, 1, 2], "random_state": 0}
+    table = PrivateTableClassifier(schema=dict.fromkeys("012", "number"))
+    for estimator in (AdaptiveMarginClassifier(), table):
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            model = balanced(estimator, **how).fit(rows, labels)
+        weights = getattr(model, "model_", model).class_weight_
+        text = f"the weight of about {round(4000 / np.mean(1 / weights))}."
+        assert any(text in str(w.message) for w in caught) == is_said
+        assert (text in model_card(model, title="t")) == is_said
+    plain = fitted(model, rows, labels, class_weight=None)
+    assert not hasattr(plain.model_, "class_weight_")

@@ -58,6 +58,18 @@ def test_allowances_are_for_the_blocks_that_are_summed(model, monkeypatch):
     assert 1 < planned == read < 300
 
 
+@both
+@pytest.mark.parametrize("how", [{}, {"data_norm": 1.0, "rows": "clipped"}], ids=str)
+def test_no_noise_is_common_to_the_vectors_of_the_classes(kind, how):
+    """A minimiser of the softmax has none; scores would rank rows of a class by it."""
+    X, y = separated(2000, 4, 3, seed=0)
+    how = how if kind is Objective or not how else {"data_norm": 1.0, "preconditioner": False}
+    for loss in ("logistic", "huber_hinge"):
+        model = kind(loss=loss, classes=[0, 1, 2], **how).fit(X, y)
+        common = np.append(model.coef_.mean(axis=0), model.intercept_.mean())
+        assert (np.abs(common).max() < 1e-9) == (loss == "logistic")
+
+
 def test_the_noise_of_a_moment_is_for_the_blocks_that_are_summed(monkeypatch):
     monkeypatch.setattr(blocks, "_SUMMED_ENTRIES", 60)
     honest, seen = _centred.moment_noise, set()

@@ -174,3 +174,17 @@ def test_the_warning_comes_at_a_tenth_of_the_records():
                 X, y
             )
         assert bool(caught) == warns
+
+
+@pytest.mark.filterwarnings("ignore:with tilt=1:dp_halfspace.PrivacyWarning")
+def test_a_tilt_makes_a_rare_class_too_likely():
+    """Without noise, too: most losses of the rare class are large, and weigh more."""
+    rng = np.random.default_rng(0)
+    y = (rng.random(4000) < 0.05).astype(int)
+    X = rng.normal(size=(4000, 3)) + y[:, None]
+    shares = {}
+    for tilt in (0.0, 1.0):
+        how = {"epsilon": np.inf, "preconditioner": False, "classes": [0, 1]}
+        model = OutputPerturbationClassifier(tilt=tilt, **how)
+        shares[tilt] = model.fit(X, y).predict_proba(X)[:, 1].mean()
+    assert shares[0.0] < 1.5 * y.mean() < 2.0 * y.mean() < shares[1.0]

@@ -19,6 +19,7 @@ from dp_halfspace import (
     PrivateTableClassifier,
 )
 from dp_halfspace.estimators import table as module
+from dp_halfspace.inspection import model_card
 from dp_halfspace.privacy import PrivacyRecord, accounting
 from dp_halfspace.privacy.events import Either, Exponential, Gaussian, Pure, single_runs, total_mu
 from tests.releases import record_releases
@@ -339,7 +340,7 @@ def test_a_column_of_one_value_is_a_column(column):
     model = clone(TABLE).set_params(schema={"age": [0, 120]}, epsilon=1.0)
     with np.errstate(all="raise"), warnings.catch_warnings():
         warnings.simplefilter("error")
-        warnings.filterwarnings("ignore", "schema does not state")
+        warnings.filterwarnings("ignore", "schema does not state|by released scales")
         model.fit(frame, LABELS)
         assert np.isfinite(model.decision_function(frame)).all()
 
@@ -507,3 +508,16 @@ def test_numbers_beside_categories_have_joint_features_with_many_records(
     # No more than are kept.
     monkeypatch.setattr(module, "KEPT_FEATURES", 4 * len(frame) * (2 * 4 + 3 + 31))
     assert dict(model.plan(frame, labels).public)["n_components"] <= 2 * 4 + 3 + 30
+
+
+def test_a_range_in_another_unit_is_named_by_released_scales():
+    """Ages in centuries clip to one end; a range that is too wide costs nothing, and no word."""
+    rng = np.random.default_rng(0)
+    ages, spread = rng.normal(60.0, 15.0, 4000), rng.normal(size=4000)
+    table = pd.DataFrame({"age": ages, "old": ages, "x": spread})
+    schema = {"age": [0, 1], "old": [0, 10**6], "x": [-4, 4]}
+    model = PrivateTableClassifier(epsilon=3.0, schema=schema, classes=[0, 1])
+    with pytest.warns(PrivacyWarning, match="nearly all cells of 'age' are at or beyond one end"):
+        model.fit(table, (ages > 60).astype(int))
+    assert "cells of &#x27;age&#x27; are at" in model_card(model, title="t")
+    assert not model.set_params(schema={**schema, "age": "number"}).fit(table, spread > 0)._finding
