@@ -2283,6 +2283,16 @@ MUTANTS = [
     ),
     *of(
         "data/chunked_data.py",
+        "tests/data/test_odd_cells.py",
+        (
+            "_to_floats",
+            "np.asfortranarray(floats) if has_no_order else floats",
+            "floats",
+            "test_a_text_in_a_transposed_frame_changes_nothing_of_others",
+        ),
+    ),
+    *of(
+        "data/chunked_data.py",
         "tests/test_floating_point_flags.py",
         ("by_chunks", 'all="ignore"', "", "test_predictions_raise_no_flag"),
     ),
@@ -2869,12 +2879,6 @@ MUTANTS = [
             'order="K" if isinstance(X, np.ndarray) else "C"',
             'order="C"',
             "test_objects_keep_their_memory_order",
-        ),
-        (
-            "with_nan",
-            "columns=X.columns, dtype=object",
-            "columns=X.columns",
-            "test_one_date_among_missing_cells_is_refused",
         ),
         (
             "_converted",

@@ -349,7 +349,7 @@ def _converted(estimator: BaseEstimator, X: Any, cells: Any, *, reset: bool) -> 
     return np.asfortranarray(checked) if has_no_order else checked
 
 
-def with_nan(X: Any) -> Any:
+def with_nan(X: Any) -> NDArray[Any]:
     """Return objects with NaN for missing entries, each entry independently; infinity remains.
 
     A value whose conversion may warn is replaced by its float, or by an object that is no number.
@@ -365,8 +365,7 @@ def with_nan(X: Any) -> Any:
             flat[place] = _number_or_none(value)
         elif is_missing(value) and not isinstance(value, float):
             flat[place] = math.nan
-    # Without a type, pandas takes a column of missing cells and one date for dates.
-    return type(X)(objects, columns=X.columns, dtype=object) if hasattr(X, "iloc") else objects
+    return objects
 
 
 def _number_or_none(value: Any) -> Any:

@@ -4,6 +4,7 @@ carries the message of a library."""
 from __future__ import annotations
 
 import warnings
+from copy import copy
 from datetime import datetime, timedelta
 from decimal import Decimal
 from functools import partial
@@ -20,6 +21,7 @@ from dp_halfspace._cli.tables import _read_parquet
 from dp_halfspace.data import frame as frames
 from dp_halfspace.data import validation
 from dp_halfspace.data.cells import canonical, category_of
+from dp_halfspace.data.chunked_data import checked_chunks
 from dp_halfspace.data.chunks import LocalChunks
 from dp_halfspace.data.encoding import Encoding
 from dp_halfspace.data.frame import read_frame
@@ -182,8 +184,28 @@ def test_a_text_in_a_transposed_frame_changes_nothing_of_others():
     """Pandas writes down numbers by rows there, and objects by columns."""
     records = dict(enumerate(NUMBERS))
     odd = {**records, PLACE: np.array(["1.5", *NUMBERS[PLACE, 1:]], dtype=object)}
-    found = [checked(pd.DataFrame(columns).T) for columns in (records, odd)]
+    frames = [pd.DataFrame(columns).T for columns in (records, odd)]
+    found = [checked(frame) for frame in frames]
     assert found[0] == found[1]
+    frames += [pd.DataFrame(NUMBERS), some_objects("1.5").set_axis(range(5), axis=1)]
+    chunks = [LocalChunks.read_by([partial(copy, each)], frames[0][:2]) for each in frames]
+    read = [checked_chunks(PrivateTableClassifier(), each, reset=True) for each in chunks]
+    assert len({next(iter(each.values())).strides for each in read}) == 1
+
+
+class LoudFrame(pd.DataFrame):
+    """A frame of another library, which warns where one is made of an array."""
+
+    def __init__(self, *how, **more):
+        warnings.warn("an array is distributed", UserWarning, stacklevel=2)
+        super().__init__(*how, **more)
+
+
+def test_a_frame_of_another_library_says_nothing_of_a_cell():
+    """It would be made anew only where a column holds objects."""
+    with pytest.warns(UserWarning, match="distributed"):
+        frames = [LoudFrame(some_objects(cell)) for cell in (1.5, None, "1.5")]
+    assert len({repr(silently(checked, frame)) for frame in frames}) == 1
 
 
 def test_one_whole_number_beyond_64_bits_changes_nothing_of_others():
