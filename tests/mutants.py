@@ -2816,9 +2816,15 @@ MUTANTS = [
         ),
         (
             "class_indices",
-            "(table < 0).any()",
-            "(table < 0).all()",
+            "(codes < 0).any()",
+            "(codes < 0).all()",
             "test_one_foreign_whole_number_among_labels_is_refused",
+        ),
+        (
+            "class_indices",
+            'labels.dtype.kind == "O"',
+            "False",
+            "test_a_label_that_is_equal_to_others_does_not_make_them_equal",
         ),
         (
             "is_missing",

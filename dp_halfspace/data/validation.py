@@ -557,8 +557,8 @@ def not_finite(names: Any, columns: list[int]) -> ValueError:
 def class_indices(y: ArrayLike, classes: ArrayLike | None) -> tuple[NDArray[np.intp], NDArray[Any]]:
     """Return the positions of labels in the sorted public label set, and this set."""
     labels = _check_labels(y)
-    seen, inverse = _distinct_labels(labels)
     if classes is None:
+        seen, inverse = _distinct_labels(labels)
         if len(seen) < 2:
             raise ValueError(
                 "y holds one class only, and classification needs at least 2 classes. Pass the "
@@ -574,10 +574,16 @@ def class_indices(y: ArrayLike, classes: ArrayLike | None) -> tuple[NDArray[np.i
             "which cannot distinguish them: give such labels as whole numbers of one "
             "type, or as text"
         )
-    table = look_up(seen, label_set)
-    if (table < 0).any():
+    if labels.dtype.kind == "O":
+        # How an object compares with the labels of other records is private.
+        codes = look_up(labels, label_set)
+    else:
+        seen, inverse = _distinct_labels(labels)
+        codes = look_up(seen, label_set)[inverse]
+    if (codes < 0).any():
+        _distinct_labels(labels)  # which refuses mixed types by a sentence of its own
         raise ValueError(_OTHER_LABEL + _unlike_types(labels, label_set))
-    return table[inverse], label_set
+    return codes, label_set
 
 
 def _as_numbers(label_set: NDArray[Any]) -> NDArray[Any]:

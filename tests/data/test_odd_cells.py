@@ -313,6 +313,26 @@ def test_a_number_that_warns_is_a_label_an_id_a_weight_and_a_cell(form):
     assert silently(canonical, LoudNumber(1.0)) == 1
 
 
+class Near(float):
+    """A number of another library that is equal to numbers that are not equal to each other."""
+
+    def __eq__(self, other):
+        return abs(float(self) - float(other)) < 0.6
+
+    def __ne__(self, other):
+        return not self == other
+
+    def __hash__(self):
+        return hash(round(float(self)))
+
+
+def test_a_label_that_is_equal_to_others_does_not_make_them_equal():
+    """All records would have one label."""
+    expected = [0, 1] * 10
+    expected[PLACE] = 0
+    assert class_indices(label_column(Near(0.5)), [0, 1])[0].tolist() == expected
+
+
 @pytest.mark.parametrize("name", ["array", "list", "hostile", "complex"])
 def test_so_it_is_where_a_schema_states_the_labels(name):
     labels = list(label_column(ODD_LABELS[name]))
