@@ -421,6 +421,13 @@ def test_ids_that_are_blank_or_cannot_be_written_out_are_refused(odd):
         owners_of_rows([odd, 3, "x"], 3)
 
 
+@pytest.mark.parametrize("persons", [{0: "a", 1: "a", 2: "b"}, {"a", "b", "c"}])
+def test_a_mapping_of_rows_to_persons_is_not_read_as_its_keys(persons):
+    """Each row would be a person of its own, and the person with both rows unprotected."""
+    with pytest.raises(ValueError, match=r"^groups must be one-dimensional: one text, number or"):
+        owners_of_rows(persons, 3)
+
+
 @pytest.mark.parametrize("given", ["groups", "sample_weight"])
 @pytest.mark.parametrize("name", ["hostile", "list", "array"])
 def test_odd_ids_and_weights_are_refused_without_a_message_of_a_library(name, given):
