@@ -2910,6 +2910,18 @@ MUTANTS = [
             "position.get(label, -1)",
             "test_a_label_that_cannot_be_looked_up_is_another_label",
         ),
+        (
+            "look_up",
+            "with _silence_for(wanted)",
+            "if True",
+            "test_a_label_that_warns_when_it_is_compared_is_read_without_a_word",
+        ),
+        (
+            "_check_labels",
+            "with _silence_for(entries)",
+            "if True",
+            "test_a_label_that_warns_when_it_is_compared_is_read_without_a_word",
+        ),
     ),
     *of(
         "data/validation.py",

@@ -11,6 +11,7 @@ import re
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import partial
 from numbers import Real
@@ -144,7 +145,9 @@ def _check_labels(y: ArrayLike) -> NDArray[Any]:
     if labels.dtype.kind in "OT":
         entries += labels.tolist()
     is_number = labels.dtype.kind in "fmM"
-    if any(map(is_missing, entries)) or (is_number and not np.isfinite(labels).all()):
+    with _silence_for(entries):
+        has_missing = any(map(is_missing, entries))
+    if has_missing or (is_number and not np.isfinite(labels).all()):
         rule = "every record needs a label"
         raise ValueError(f"Input y contains NaN or infinity, None, NaT or pd.NA: {rule}")
     if has_text_in_list:
@@ -640,8 +643,16 @@ def _unlike_types(labels: NDArray[Any], label_set: NDArray[Any]) -> str:
 def look_up(labels: NDArray[Any], label_set: NDArray[Any]) -> NDArray[np.intp]:
     """Return the position of each label, or -1 for another object, which may not be hashable."""
     position = {label: code for code, label in enumerate(label_set.tolist())}
-    places = [result_or(-1, partial(position.get, label, -1)) for label in labels.tolist()]
+    wanted = labels.tolist()
+    with _silence_for(wanted):
+        places = [result_or(-1, partial(position.get, label, -1)) for label in wanted]
     return np.array(places, dtype=np.intp)
+
+
+def _silence_for(values: Sequence[Any]) -> AbstractContextManager[None]:
+    """Drop what objects of other libraries say when they are compared; others say nothing."""
+    is_loud = any(map(may_print_or_warn, set(map(type, values))))
+    return drop_output() if is_loud else nullcontext()
 
 
 def _distinct_labels(labels: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.intp]]:

@@ -313,6 +313,23 @@ def test_a_number_that_warns_is_a_label_an_id_a_weight_and_a_cell(form):
     assert silently(canonical, LoudNumber(1.0)) == 1
 
 
+class LoudLabel(int):
+    """A number of another library that warns when it is compared, and when it is looked up."""
+
+    def __ne__(self, other):
+        warnings.warn("a private label is here", UserWarning, stacklevel=2)
+        return int(self) != other
+
+    def __hash__(self):
+        warnings.warn("a private label is here", UserWarning, stacklevel=2)
+        return hash(int(self))
+
+
+def test_a_label_that_warns_when_it_is_compared_is_read_without_a_word():
+    y = label_column(LoudLabel(1))
+    assert silently(class_indices, y, [0, 1])[0].tolist() == [0, 1] * 10
+
+
 class Near(float):
     """A number of another library that is equal to numbers that are not equal to each other."""
 
