@@ -242,4 +242,6 @@ def _columns_of(X: Any) -> Hashable:
     shape: Any = getattr(X, "shape", ())
     if len(shape) == 2:
         return int(shape[1])
-    return len(X[0]) if isinstance(X, list | tuple) and X and hasattr(X[0], "__len__") else 0
+    # How one row is stored is private: a row of another library may have no length.
+    rows = X if isinstance(X, list | tuple) else ()
+    return next((len(row) for row in rows if hasattr(row, "__len__")), 0)

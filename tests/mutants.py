@@ -2283,6 +2283,16 @@ MUTANTS = [
     ),
     *of(
         "data/chunked_data.py",
+        "tests/data/test_odd_cells.py",
+        (
+            "_to_floats",
+            "np.asfortranarray(floats) if has_no_order else floats",
+            "floats",
+            "test_a_text_in_a_transposed_frame_changes_nothing_of_others",
+        ),
+    ),
+    *of(
+        "data/chunked_data.py",
         "tests/test_floating_point_flags.py",
         ("by_chunks", 'all="ignore"', "", "test_predictions_raise_no_flag"),
     ),
@@ -2806,9 +2816,15 @@ MUTANTS = [
         ),
         (
             "class_indices",
-            "(table < 0).any()",
-            "(table < 0).all()",
+            "(codes < 0).any()",
+            "(codes < 0).all()",
             "test_one_foreign_whole_number_among_labels_is_refused",
+        ),
+        (
+            "class_indices",
+            'labels.dtype.kind == "O"',
+            "False",
+            "test_a_label_that_is_equal_to_others_does_not_make_them_equal",
         ),
         (
             "is_missing",
@@ -2871,12 +2887,6 @@ MUTANTS = [
             "test_objects_keep_their_memory_order",
         ),
         (
-            "with_nan",
-            "columns=X.columns, dtype=object",
-            "columns=X.columns",
-            "test_one_date_among_missing_cells_is_refused",
-        ),
-        (
             "_converted",
             "if has_no_order",
             "if False",
@@ -2899,6 +2909,18 @@ MUTANTS = [
             "result_or(-1, partial(position.get, label, -1))",
             "position.get(label, -1)",
             "test_a_label_that_cannot_be_looked_up_is_another_label",
+        ),
+        (
+            "look_up",
+            "with _silence_for(wanted)",
+            "if True",
+            "test_a_label_that_warns_when_it_is_compared_is_read_without_a_word",
+        ),
+        (
+            "_check_labels",
+            "with _silence_for(entries)",
+            "if True",
+            "test_a_label_that_warns_when_it_is_compared_is_read_without_a_word",
         ),
     ),
     *of(

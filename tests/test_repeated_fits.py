@@ -493,8 +493,11 @@ def test_tables_and_lists_have_columns_too():
         table.fit(frame, Y)
     (text,) = texts_of(lambda: table.fit(frame, Y))
     assert "fit 2 of" in text
-    names = [_repeated_fits._columns_of(rows) for rows in (X, X.tolist(), [], {}, frame)]
-    assert names == [5, 5, 0, 0, tuple("abcde")]
+    lists = X.tolist()
+    # An iterator has no length, and is read like other rows.
+    odd = [iter(lists[0]), *lists[1:]]
+    names = [_repeated_fits._columns_of(rows) for rows in (X, lists, odd, [], {}, frame)]
+    assert names == [5, 5, 5, 0, 0, tuple("abcde")]
 
 
 def test_threads_count_for_one_process():

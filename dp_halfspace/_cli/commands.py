@@ -69,8 +69,10 @@ def schema(options: Any) -> None:
         entries[name] = guess.rule if len(guess.rule) > 1 else guess.rule["kind"]
     # A template states no label.
     target = {"target": "state the PUBLIC labels here"} if options.target else {}
-    text = json.dumps({**target, "columns": entries}, indent=1, ensure_ascii=False) + "\n"
-    if options.out is None:
+    # What does not print, or is not in the encoding of the output, has an escape of JSON there.
+    is_printed = options.out is None
+    text = json.dumps({**target, "columns": entries}, indent=1, ensure_ascii=is_printed) + "\n"
+    if is_printed:
         write_out(text)
     else:
         write_text(options.out, text)

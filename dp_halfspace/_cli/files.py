@@ -84,8 +84,11 @@ def write_text(path: Path, text: str) -> None:
 def write_out(text: str, stream: TextIO | None = None) -> None:
     """Write and flush lines to standard output, with characters replaced that cannot be printed."""
     stream = sys.stdout if stream is None else stream
+    text = "\n".join(map(printable, text.split("\n")))
+    # The encoding of a stream may not have all letters of a name.
+    encoding = stream.encoding or "utf-8"
     try:
-        stream.write("\n".join(map(printable, text.split("\n"))))
+        stream.write(text.encode(encoding, "backslashreplace").decode(encoding))
         stream.flush()
     except OSError as error:
         # The rest of the stream is discarded, because it would raise again at the end of the

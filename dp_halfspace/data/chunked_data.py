@@ -148,11 +148,14 @@ def _to_floats(chunk: Any, dtype: Any) -> Any:
     """Return a chunk as an array of floats; coded rows consist of floats already."""
     if isinstance(chunk, CodedRows):
         return chunk
+    has_no_order = hasattr(chunk, "to_numpy")
     if holds_objects(chunk):
         chunk = with_nan(chunk)
-    if hasattr(chunk, "to_numpy"):
-        return np.asarray(chunk.to_numpy(dtype=dtype, na_value=np.nan))
-    return np.asarray(chunk, dtype=dtype)
+    elif has_no_order:
+        chunk = chunk.to_numpy(dtype=dtype, na_value=np.nan)
+    floats = np.asarray(chunk, dtype=dtype)
+    # One odd cell changes the memory order in which a frame is written down.
+    return np.asfortranarray(floats) if has_no_order else floats
 
 
 def _inspect_chunk(

@@ -257,8 +257,9 @@ def column_of(
     It has to hold `what` for each of the rows, whose number no error states if it is hidden.
     """
     refuse_foreign_arrays(name, values)
-    has_rows = hasattr(values, "__len__") and not isinstance(values, str | bytes)
-    if not has_rows or getattr(values, "ndim", 1) != 1:
+    # A mapping would be read as its keys, each of which is another one.
+    is_other = isinstance(values, str | bytes | Mapping | Set)
+    if is_other or not hasattr(values, "__len__") or getattr(values, "ndim", 1) != 1:
         raise ValueError(f"{name} must be one-dimensional: {what}")
     check_length(name, values, n_rows, hides_rows=hides_rows)
     if not (hasattr(values, "iloc") or hasattr(values, "type")):

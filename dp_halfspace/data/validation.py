@@ -11,6 +11,7 @@ import re
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import partial
 from numbers import Real
@@ -140,7 +141,9 @@ def _check_labels(y: ArrayLike) -> NDArray[Any]:
     if labels.dtype.kind in "OT":
         entries += labels.tolist()
     is_number = labels.dtype.kind in "fmM"
-    if any(map(is_missing, entries)) or (is_number and not np.isfinite(labels).all()):
+    with _silence_for(entries):
+        has_missing = any(map(is_missing, entries))
+    if has_missing or (is_number and not np.isfinite(labels).all()):
         raise ValueError("Input y contains NaN, infinity, None, NaT or pd.NA: label every record")
     if has_text_in_list:
         # One string in a list turns all numbers into strings.
@@ -344,7 +347,7 @@ def _converted(estimator: BaseEstimator, X: Any, cells: Any, *, reset: bool) -> 
     return np.asfortranarray(checked) if has_no_order else checked
 
 
-def with_nan(X: Any) -> Any:
+def with_nan(X: Any) -> NDArray[Any]:
     """Return objects with NaN for missing entries, each entry independently; infinity remains.
 
     A value whose conversion may warn is replaced by its float, or by an object that is no number.
@@ -360,8 +363,7 @@ def with_nan(X: Any) -> Any:
             flat[place] = _number_or_none(value)
         elif is_missing(value) and not isinstance(value, float):
             flat[place] = math.nan
-    # Without a type, pandas takes a column of missing cells and one date for dates.
-    return type(X)(objects, columns=X.columns, dtype=object) if hasattr(X, "iloc") else objects
+    return objects
 
 
 def _number_or_none(value: Any) -> Any:
@@ -526,11 +528,12 @@ def not_finite(names: Any, columns: list[int]) -> ValueError:
 def class_indices(y: ArrayLike, classes: ArrayLike | None) -> tuple[NDArray[np.intp], NDArray[Any]]:
     """Return the positions of labels in the sorted public label set, and this set."""
     labels = _check_labels(y)
-    seen, inverse = _distinct_labels(labels)
     if classes is None:
+        seen, inverse = _distinct_labels(labels)
         if len(seen) < 2:
             raise ValueError(
-                "y holds one class only, and classification needs at least 2 classes: state classes"
+                "y holds one class only, and classification needs at least 2 classes: give the "
+                "PUBLIC label set as classes, of which one may be absent"
             )
         return inverse.astype(np.intp), _as_numbers(seen)
     label_set = _check_classes(classes)
@@ -541,10 +544,16 @@ def class_indices(y: ArrayLike, classes: ArrayLike | None) -> tuple[NDArray[np.i
             "classes contains whole numbers from 2^53 on, and y contains floats, which cannot "
             "distinguish them: give such labels as whole numbers of one type, or as text"
         )
-    table = look_up(seen, label_set)
-    if (table < 0).any():
+    if labels.dtype.kind == "O":
+        # How an object compares with the labels of other records is private.
+        codes = look_up(labels, label_set)
+    else:
+        seen, inverse = _distinct_labels(labels)
+        codes = look_up(seen, label_set)[inverse]
+    if (codes < 0).any():
+        _distinct_labels(labels)  # which refuses mixed types by a sentence of its own
         raise ValueError(_OTHER_LABEL + _unlike_types(labels, label_set))
-    return table[inverse], label_set
+    return codes, label_set
 
 
 def _as_numbers(label_set: NDArray[Any]) -> NDArray[Any]:
@@ -600,8 +609,16 @@ def _unlike_types(labels: NDArray[Any], label_set: NDArray[Any]) -> str:
 def look_up(labels: NDArray[Any], label_set: NDArray[Any]) -> NDArray[np.intp]:
     """Return the position of each label, or -1 for another object, which may not be hashable."""
     position = {label: code for code, label in enumerate(label_set.tolist())}
-    places = [result_or(-1, partial(position.get, label, -1)) for label in labels.tolist()]
+    wanted = labels.tolist()
+    with _silence_for(wanted):
+        places = [result_or(-1, partial(position.get, label, -1)) for label in wanted]
     return np.array(places, dtype=np.intp)
+
+
+def _silence_for(values: Sequence[Any]) -> AbstractContextManager[None]:
+    """Drop what objects of other libraries say when they are compared; others say nothing."""
+    is_loud = any(map(may_print_or_warn, set(map(type, values))))
+    return drop_output() if is_loud else nullcontext()
 
 
 def _distinct_labels(labels: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.intp]]:

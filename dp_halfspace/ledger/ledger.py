@@ -245,8 +245,9 @@ class PrivacyLedger:
             If the file has been damaged, or was replaced by that of another ledger.
         """
         self._check_kind(record)
+        known = self._reading.balance
         with self._store.transaction(writes=True) as transaction:
-            balance = self._catch_up(transaction)
+            balance = self._catch_up(transaction, known)
             fits = self._cap.holds([*balance.events, *record.events])
             if fits:
                 time = datetime.now(timezone.utc).isoformat(timespec="microseconds")
@@ -457,12 +458,15 @@ class PrivacyLedger:
 
     def _current(self) -> Balance:
         """Return the sum of the charges so far, after reading new entries."""
+        known = self._reading.balance
         with self._store.transaction(writes=False) as transaction:
-            return self._catch_up(transaction)
+            return self._catch_up(transaction, known)
 
-    def _catch_up(self, transaction: Transaction) -> Balance:
-        """Read the entries that have been added, and check that none was modified."""
-        balance = self._reading.balance
+    def _catch_up(self, transaction: Transaction, balance: Balance) -> Balance:
+        """Read the entries that have been added, and check that none was modified.
+
+        The balance was known before the transaction began, which then has all of its entries.
+        """
         rows = transaction.rows(max(balance.last - 1, 0))
         known = (balance.last, balance.digest)
         if balance.last and (not rows or (rows[0].number, rows[0].digest) != known):

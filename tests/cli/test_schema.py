@@ -44,6 +44,15 @@ def test_a_template_is_a_schema(folder, capsys):
     assert "are not in a --schema" not in capsys.readouterr().err
 
 
+def test_a_template_that_is_printed_is_json_whatever_the_names(folder, capsys):
+    """Spreadsheets write blanks that do not break, and outputs have other encodings."""
+    (folder / "own.csv").write_text("a\xa0b,\xe9,outcome\n1,2,0\n3,4,1\n", encoding="utf-8")
+    assert main(["schema", "own.csv", "--target", "outcome"]) == 0
+    printed = capsys.readouterr().out
+    assert list(json.loads(printed)["columns"]) == ["a\xa0b", "\xe9"]
+    assert printed.isascii()
+
+
 def test_a_key_is_noted_by_its_name(folder, capsys):
     rows = ["patient_id,age,outcome", *(f"{k},{20 + k},{k % 2}" for k in range(9))]
     (folder / "own.csv").write_text("\n".join(rows) + "\n")

@@ -92,6 +92,13 @@ def test_what_is_said_prints_line_by_line():
     assert stream.getvalue() == "a \\x1b[31mred\\x1b[0m name\\r\nwith 2 lines\\u2028\n"
 
 
+def test_a_letter_that_the_encoding_of_a_stream_lacks_is_replaced():
+    """Scores that were paid for would be lost otherwise."""
+    stream = io.TextIOWrapper(io.BytesIO(), encoding="ascii")
+    write_out("caf\xe9 1.0\n", stream)
+    assert stream.buffer.getvalue() == b"caf\\xe9 1.0\n"
+
+
 @pytest.mark.parametrize(
     "arguments",
     [

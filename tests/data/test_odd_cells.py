@@ -4,6 +4,7 @@ carries the message of a library."""
 from __future__ import annotations
 
 import warnings
+from copy import copy
 from datetime import datetime, timedelta
 from decimal import Decimal
 from functools import partial
@@ -20,6 +21,7 @@ from dp_halfspace._cli.tables import _read_parquet
 from dp_halfspace.data import frame as frames
 from dp_halfspace.data import validation
 from dp_halfspace.data.cells import canonical, category_of
+from dp_halfspace.data.chunked_data import checked_chunks
 from dp_halfspace.data.chunks import LocalChunks
 from dp_halfspace.data.encoding import Encoding
 from dp_halfspace.data.frame import read_frame
@@ -182,8 +184,28 @@ def test_a_text_in_a_transposed_frame_changes_nothing_of_others():
     """Pandas writes down numbers by rows there, and objects by columns."""
     records = dict(enumerate(NUMBERS))
     odd = {**records, PLACE: np.array(["1.5", *NUMBERS[PLACE, 1:]], dtype=object)}
-    found = [checked(pd.DataFrame(columns).T) for columns in (records, odd)]
+    frames = [pd.DataFrame(columns).T for columns in (records, odd)]
+    found = [checked(frame) for frame in frames]
     assert found[0] == found[1]
+    frames += [pd.DataFrame(NUMBERS), some_objects("1.5").set_axis(range(5), axis=1)]
+    chunks = [LocalChunks.read_by([partial(copy, each)], frames[0][:2]) for each in frames]
+    read = [checked_chunks(PrivateTableClassifier(), each, reset=True) for each in chunks]
+    assert len({next(iter(each.values())).strides for each in read}) == 1
+
+
+class LoudFrame(pd.DataFrame):
+    """A frame of another library, which warns where one is made of an array."""
+
+    def __init__(self, *how, **more):
+        warnings.warn("an array is distributed", UserWarning, stacklevel=2)
+        super().__init__(*how, **more)
+
+
+def test_a_frame_of_another_library_says_nothing_of_a_cell():
+    """It would be made anew only where a column holds objects."""
+    with pytest.warns(UserWarning, match="distributed"):
+        frames = [LoudFrame(some_objects(cell)) for cell in (1.5, None, "1.5")]
+    assert len({repr(silently(checked, frame)) for frame in frames}) == 1
 
 
 def test_one_whole_number_beyond_64_bits_changes_nothing_of_others():
@@ -291,6 +313,43 @@ def test_a_number_that_warns_is_a_label_an_id_a_weight_and_a_cell(form):
     assert silently(canonical, LoudNumber(1.0)) == 1
 
 
+class LoudLabel(int):
+    """A number of another library that warns when it is compared, and when it is looked up."""
+
+    def __ne__(self, other):
+        warnings.warn("a private label is here", UserWarning, stacklevel=2)
+        return int(self) != other
+
+    def __hash__(self):
+        warnings.warn("a private label is here", UserWarning, stacklevel=2)
+        return hash(int(self))
+
+
+def test_a_label_that_warns_when_it_is_compared_is_read_without_a_word():
+    y = label_column(LoudLabel(1))
+    assert silently(class_indices, y, [0, 1])[0].tolist() == [0, 1] * 10
+
+
+class Near(float):
+    """A number of another library that is equal to numbers that are not equal to each other."""
+
+    def __eq__(self, other):
+        return abs(float(self) - float(other)) < 0.6
+
+    def __ne__(self, other):
+        return not self == other
+
+    def __hash__(self):
+        return hash(round(float(self)))
+
+
+def test_a_label_that_is_equal_to_others_does_not_make_them_equal():
+    """All records would have one label."""
+    expected = [0, 1] * 10
+    expected[PLACE] = 0
+    assert class_indices(label_column(Near(0.5)), [0, 1])[0].tolist() == expected
+
+
 @pytest.mark.parametrize("name", ["array", "list", "hostile", "complex"])
 def test_so_it_is_where_a_schema_states_the_labels(name):
     labels = list(label_column(ODD_LABELS[name]))
@@ -377,6 +436,13 @@ def test_ids_that_are_blank_or_cannot_be_written_out_are_refused(odd):
     """They would all have one name."""
     with pytest.raises(ValueError, match="a value that names no person"):
         owners_of_rows([odd, 3, "x"], 3)
+
+
+@pytest.mark.parametrize("persons", [{0: "a", 1: "a", 2: "b"}, {"a", "b", "c"}])
+def test_a_mapping_of_rows_to_persons_is_not_read_as_its_keys(persons):
+    """Each row would be a person of its own, and the person with both rows unprotected."""
+    with pytest.raises(ValueError, match=r"^groups must be one-dimensional: one text, number or"):
+        owners_of_rows(persons, 3)
 
 
 @pytest.mark.parametrize("given", ["groups", "sample_weight"])

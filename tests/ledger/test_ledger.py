@@ -136,6 +136,22 @@ def test_a_charge_in_the_middle_of_a_charge_is_not_lost(monkeypatch):
     assert ledger.spent() == pytest.approx(0.25)
 
 
+def test_a_charge_in_the_middle_of_a_reading_is_no_lost_entry(monkeypatch):
+    """Another thread may charge after the entries were taken, and before they are added up."""
+    ledger = PrivacyLedger(epsilon=1.0, delta=0.0)
+    ledger.charge(pure(0.25))
+    honest = store_module._MemoryTransaction
+
+    def interrupted(rows):
+        monkeypatch.undo()
+        ledger.charge(pure(0.5))
+        return honest(rows)
+
+    monkeypatch.setattr(store_module, "_MemoryTransaction", interrupted)
+    assert ledger.spent() == 0.25
+    assert ledger.spent() == 0.75
+
+
 def test_a_charge_waits_for_the_charge_of_another_thread():
     ledger = PrivacyLedger(epsilon=1.0, delta=0.0)
     other = threading.Thread(target=ledger.charge, args=(pure(0.5),))

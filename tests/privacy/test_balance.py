@@ -214,8 +214,7 @@ def test_an_entry_that_cannot_be_read_stops_every_charge(tmp_path):
 def two_steps(first):
     """Planted: the handle moves on before it has summed, or sums before it moves on."""
 
-    def caught_up(self, account):
-        known = self._reading.balance
+    def caught_up(self, account, known):
         whole = known.after(account.rows(known.last), self.handle)
         position, spent = (whole, known) if first == "position" else (known, whole)
         self._reading.balance = Balance(position.digest, position.last, spent.counts)
