@@ -1520,6 +1520,12 @@ MUTANTS = [
         "papers/halfspace_search.py",
         "tests/papers/test_halfspace_search.py",
         (
+            "DirectionSearch.run",
+            "self.radii, start=1",
+            "self.radii",
+            "test_each_stage_draws_directions_of_its_own",
+        ),
+        (
             "DirectionSearch.events",
             "event,) * (1 + len(self.radii)",
             "event,",
@@ -6290,6 +6296,21 @@ MUTANTS = [
             "_next = block.stop",
             "_next = block.start",
             "test_blocks_that_are_not_disjoint_are_refused",
+        ),
+        (
+            "ParallelReleases.release",
+            "self._next = block.stop return draw_release(value, mechanism, self._source)",
+            "found = draw_release(value, mechanism, self._source)\n"
+            "        self._next = block.stop\n"
+            "        return found",
+            "test_a_release_is_used_up_before_it_is_drawn",
+        ),
+        (
+            "Permit.release",
+            "released = draw_release(value, mechanism, self.consume(mechanism.event))",
+            "released = draw_release(value, mechanism, self._source)\n"
+            "        self.consume(mechanism.event)",
+            "test_a_release_is_used_up_before_it_is_drawn",
         ),
         ("authorise", "ledger.charge(record)", "pass", "test_ledger_that_refuses_gets_no_permit"),
         (
