@@ -5631,6 +5631,36 @@ MUTANTS = [
             "self.tilt * spread",
             "test_a_bound_is_raised_by_its_factor",
         ),
+        (
+            "MarginRisk.spread",
+            "-lowest * FAR_UP",
+            "-lowest",
+            "test_a_bound_is_raised_by_its_factor",
+        ),
+        (
+            "MarginRisk.spread",
+            "self._highest_margin(radius) * FAR_UP",
+            "self._highest_margin(radius)",
+            "test_a_bound_is_raised_by_its_factor",
+        ),
+        (
+            "MarginRisk.radius",
+            "self._highest_margin(radius) * FAR_UP",
+            "self._highest_margin(radius)",
+            "test_a_bound_is_raised_by_its_factor",
+        ),
+        (
+            "MarginRisk.radius",
+            "ridge) * FAR_UP",
+            "ridge)",
+            "test_a_bound_is_raised_by_its_factor",
+        ),
+        (
+            "minimiser_radius",
+            "rtol=1e-12)) * FAR_UP",
+            "rtol=1e-12))",
+            "test_a_bound_is_raised_by_its_factor",
+        ),
     ),
     *of(
         "papers/pair_objective.py",

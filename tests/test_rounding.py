@@ -107,8 +107,8 @@ FEW = 10  # records: what sums of so many can be off by is far below a factor
 MARGIN, SOFT = MarginRisk(LOGISTIC, FEW, 3, 2, 1.0, FEW), SoftmaxRisk(FEW, 3, 4, 1.0, FEW)
 PAIRS = PairRisk(LOGISTIC, FEW, 3, 1.0, FEW, balanced_normaliser(FEW))
 TILTED = MarginRisk(
-    LOGISTIC, FEW, 3, 2, 1.0, FEW, tilt=0.5, adversary=Adversary(0.1, "inf", 3)
-)  # fmt: skip
+    LOGISTIC, FEW, 3, 2, 1.0, FEW, tilt=0.5, adversary=Adversary(0.1, "inf", 3), min_weight=1.0
+)
 PROBLEM = problem_of(300, 4)
 RAMP = huber_hinge(0.3)
 
@@ -188,6 +188,12 @@ def raised_risks():
     yield "norm of a softmax", SOFT.radius(0.3), SQRT(peak / 0.3), FAR_UP
     exact = SQRT(LOGISTIC.self_bound / 1e-6)
     yield "norm", minimiser_radius(LOGISTIC, row_norm=1.0, ridge=1e-6), exact, FAR_UP
+    root = brentq(lambda norm: norm - 1.0 / (1.0 + math.exp(norm)), 0.0, 1.0, xtol=1e-15)
+    yield "short norm", minimiser_radius(LOGISTIC, row_norm=1.0, ridge=1.0), root, FAR_UP
+    within = TILTED._highest_margin(TILTED.radius(0.3))
+    exact, inner = (SQRT(float(LOGISTIC.h(m)) / 0.3) for m in (within * FAR_UP, within))
+    yield "norm under an attack", TILTED.radius(0.3), exact, FAR_UP
+    yield "margin under an attack", TILTED.radius(0.3), inner * FAR_UP, exact / inner
     # Two factors each: that of the result, and that of what is inside.
     spread, far = TILTED.spread(0.3), FAR_UP - 1.0
     outer = FEW / (1.0 + (FEW - 1) * math.exp(-0.5 * spread * FAR_UP))
@@ -202,6 +208,9 @@ def raised_risks():
     low = float(LOGISTIC.value(-lowest))
     gain = 1.0 + (most - low) / (most - least)
     yield "largest loss", spread, low - least + most * far, gain
+    high = float(LOGISTIC.value(highest / FAR_UP))
+    gain = 1.0 + (high - least) / (most - least)
+    yield "least loss", spread, most - high + most * far, gain
     yield "half a diameter", logistic_diameter(0.0), 0.5, FAR_UP
     yield "half a diameter of a softmax", softmax_diameter(4, 0.0), SQRT(0.75), FAR_UP
     yield "slope", LOGISTIC.slope_bound(0.3), -float(LOGISTIC.derivative(-0.3)), UP
