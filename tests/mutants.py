@@ -7886,4 +7886,120 @@ MUTANTS = [
             "test_private_query_is_certified",
         ),
     ),
+    *of(
+        "papers/labels.py",
+        "tests/test_rounding.py",
+        (
+            "statistic_sensitivity",
+            "2.02 * terms",
+            "1.01 * terms",
+            "test_what_roundings_may_add_is_what_the_pages_state",
+        ),
+        (
+            "plan_labels",
+            "2.0**-50 * n_samples**2",
+            "2.0**-51 * n_samples**2",
+            "test_what_roundings_may_add_is_what_the_pages_state",
+        ),
+    ),
+    *of(
+        "papers/network.py",
+        "tests/test_rounding.py",
+        (
+            "network_sensitivity",
+            "(width + 4) * (",
+            "(width + 2) * (",
+            "test_what_roundings_may_add_is_what_the_pages_state",
+        ),
+        (
+            "network_sensitivity",
+            "widths[-1] + 32",
+            "widths[-1] + 16",
+            "test_what_roundings_may_add_is_what_the_pages_state",
+        ),
+    ),
+    *of(
+        "papers/margin_selection.py",
+        "tests/test_rounding.py",
+        (
+            "_score_bound",
+            "n_classes + 4) * 2.0**-52",
+            "n_classes + 4) * 2.0**-53",
+            "test_what_roundings_may_add_is_what_the_pages_state",
+        ),
+        (
+            "_cost_rounding",
+            "10.0 * (1.0 + radius)",
+            "5.0 * (1.0 + radius)",
+            "test_what_roundings_may_add_is_what_the_pages_state",
+        ),
+        (
+            "_cost_rounding",
+            "ridge=2.0 * n_samples",
+            "ridge=n_samples",
+            "test_what_roundings_may_add_is_what_the_pages_state",
+        ),
+    ),
+    *of(
+        "papers/known_margin.py",
+        "tests/test_rounding.py",
+        (
+            "plan_descent",
+            "radius = 8.0 *",
+            "radius = 4.0 *",
+            "test_what_roundings_may_add_is_what_the_pages_state",
+        ),
+        (
+            "plan_descent",
+            "1.01 * 2.0**-53",
+            "0.505 * 2.0**-53",
+            "test_what_roundings_may_add_is_what_the_pages_state",
+        ),
+        (
+            "_noise",
+            "(n_columns + 16) * 2.0",
+            "(n_columns + 16) * 1.0",
+            "test_what_roundings_may_add_is_what_the_pages_state",
+        ),
+    ),
+    *of(
+        "rows/float32_rows.py",
+        "tests/rows/test_float32_rows.py",
+        (
+            "Float32Rows.clip_images",
+            "np.linalg.norm(to_final, 2)",
+            "np.linalg.norm(to_final, 1)",
+            "test_groups_are_those_of_the_spectral_norm_of_a_map",
+        ),
+    ),
+    *of(
+        "rows/mapped_rows.py",
+        "tests/rows/test_mapped_rows.py",
+        (
+            "MappedRows.subset",
+            "self.transform.T, row_bound=UP",
+            "self.transform.T",
+            "test_all_products_are_those_of_the_clipped_images",
+        ),
+    ),
+    *of(
+        "rows/blocks.py",
+        "tests/rows/test_clipping.py",
+        (
+            "scales_and_lengths",
+            "unsafe[lo : lo + step]",
+            "unsafe[lo:step]",
+            "test_more_rows_than_are_read_at_a_time_have_norms_that_overflow",
+        ),
+    ),
+    *of(
+        "rows/directions.py",
+        "tests/rows/test_direction_counts.py",
+        (
+            "CellStream.block",
+            "self.seed, spawn_key=key",
+            "self.seed",
+            "test_no_block_of_a_stream_repeats_another_one",
+        ),
+    ),
 ]

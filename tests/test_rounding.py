@@ -21,6 +21,7 @@ from dp_halfspace.ledger import cap
 from dp_halfspace.model_selection import _search_plan
 from dp_halfspace.model_selection._search_plan import score_sensitivity, scores_sensitivity
 from dp_halfspace.optim import losses, minimiser_radius
+from dp_halfspace.optim.certificate import error_of_sums, gradient_error
 from dp_halfspace.optim.losses import LOGISTIC, huber_hinge, softmax_diameter
 from dp_halfspace.optim.objectives import Adversary
 from dp_halfspace.optim.risks import MarginRisk, SoftmaxRisk, jacobian_floor, logistic_diameter
@@ -241,6 +242,39 @@ def test_a_bound_is_raised_by_its_factor():
         # Planted: what a formula gives by itself.
         plain = [(name, float(exact), exact, factor) for name, _, exact, factor in bounds]
         assert len(too_low(plain)) == len(bounds) > 50
+
+
+def allowances():
+    """Name what is added for the roundings of many records, and what its page states."""
+    n, m = 10**8, 10**4
+    stated = statistic_sensitivity(n, 3, m) - SQRT(2) * UP
+    yield "labels", stated, 2.02 * (m + n // m + 8) * 2.0**-53 * n
+    n, rows = 10**6, SimpleNamespace(shape=(10**6, 3), block_rows=m)
+    budget = Budget.of(0.7, 0.0)
+    net = plan_labels("net", rows, 2, budget, ridge=None, n_candidates=100, seed=0)
+    yield "losses of labels", net.sensitivity - FAR_UP, 2.0**-50 * n**2
+    stated = network_sensitivity(n, NetworkShape(3, (2, 5), 1.0)) - FAR_UP
+    units = 2**4 * (3 + 4) * 2**8 + (2 + 4) * (2**4 + 2**7) + 5 + 32
+    yield "losses of networks", stated, 2.0 * n * units * 2.0**-37 + 2.0**-50 * n**2
+    stated = margin_selection._score_bound(problem_of(10**9, 4), population=False) - UP
+    yield "scores of margins", stated, (2 + 4) * 2.0**-52 * 10**9
+    stated = known_margin._noise(n, 3, 0.5, 0.1, 0.7).sensitivity / 2.0 - 5.0 * FAR_UP
+    yield "proximal steps", stated, (n + 1) * 2.0**-51 * (3 + 16) * (2.0 + 0.1 + 5.0)
+    steps = known_margin.margin_steps(n, 6, 1, margin=0.1, mu=0.7)
+    sizes = {"n_samples": n, "n_columns": 6, "n_outputs": 1, "block_rows": 512}
+    stated = known_margin.plan_descent(steps, **sizes, mu=0.7).mechanism.sensitivity / 2.0 - FAR_UP
+    radius = 8.0 * steps.path_length * (1.0 + SQRT(6))
+    sums = error_of_sums(n, 6, 512, slope=1.0, n_outputs=1)
+    yield "noisy steps", stated, sums + n * 1.01 * (6 + 3) * 2.0**-53 * radius
+    bounds = {"row_norm": 1.0, "slope": 1.0, "smoothness": 1.0, "evaluation": 24.0}
+    error = gradient_error(**PROBLEM.sizes(), **bounds, ridge=2.0 * 300 / 5.0, radius=5.0)
+    stated = margin_selection._cost_rounding(PROBLEM, 5.0, 1e5)
+    yield "least losses", stated, 10.0 * (1.0 + 5.0) * error + 2.0**-51 * (300 + 1e5)
+
+
+def test_what_roundings_may_add_is_what_the_pages_state():
+    for name, stated, page in allowances():
+        assert stated == pytest.approx(page, rel=1e-6), name
 
 
 def lowered_budgets():

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from dp_halfspace import AdaptiveMarginClassifier, PrivateKernelClassifier
-from dp_halfspace.engine import linear
+from dp_halfspace.engine import linear, standard_errors
 from dp_halfspace.engine.moment import DIRECTIONS, Centring
 from dp_halfspace.engine.standard_errors import mean_curvatures, step_errors
 from dp_halfspace.engine.steps import N_STEPS, first_walk
@@ -228,10 +228,16 @@ def test_joint_features_that_are_no_more_than_noise_are_dropped(error, kept, mon
     assert found.average.tolist() == [1.0, 1.0, kept, kept, 1.0]
 
 
-def test_the_constant_is_a_column_of_the_mean_square_of_its_entries():
+def test_the_constant_is_a_column_of_the_mean_square_of_its_entries(monkeypatch):
     """A direction of the same mean square has the same error."""
     walk = replace(first_walk(2, 2, 1000.0, 0.4, 2.0), n_averaged=20)
     centring = map_of(np.array([0.25]), constant=0.5)
     by_noise, by_sample = step_errors(walk, centring, 1000.0, np.ones(2))
     assert by_noise[0, 0] == pytest.approx(by_noise[0, 1])
     assert by_sample[0, 0] == pytest.approx(by_sample[0, 1])
+    # And the mean of the scores is that of its entries.
+    seen = []
+    keep = lambda means, *_: seen.append(means) or np.ones(1)  # noqa: E731
+    monkeypatch.setattr(standard_errors, "mean_curvatures", keep)
+    step_errors(replace(walk, total=np.array([0.0, 60.0])), centring, 1000.0, np.ones(2))
+    np.testing.assert_allclose(seen, [[3.0 * 0.5 / centring.length]])
