@@ -167,6 +167,18 @@ def test_errors_have_the_shapes_of_what_they_are_of():
         assert (model.coef_std_error_ > 0.0).all()
 
 
+def test_errors_of_wide_rows_are_those_of_steps_without_curvature():
+    """One coefficient, and that of the constant, are moved by their deviation."""
+    plan = plan_of(np.broadcast_to(0.0, (10**5, 513)))
+    shape = replace(plan.shape, constant=3.0)
+    known = replace(plan.known, length=0.7, walk=shape.walk(plan.known, 1.0))
+    deviation = known.walk.errors_along(np.zeros(1))[0][0]
+    moved, intercepts = linear.in_columns(shape, known, deviation * np.eye(514)[[0, 513]])
+    errors, of_intercept = linear.errors_of(shape, known, None)
+    np.testing.assert_allclose(errors, np.full((1, 513), moved[0, 0]))
+    np.testing.assert_allclose(of_intercept, intercepts[1])
+
+
 def joint_factors(labels_of, monkeypatch):
     """Factors by which the coefficients of joint features are shrunk, over fits."""
     X, found = np.random.default_rng(3).uniform(-1.0, 1.0, size=(9000, 2)), []

@@ -52,6 +52,7 @@ def test_products_do_not_depend_on_the_storage(X, scale, bias):
     few = weights * (RNG.random(N) < 0.2)
     np.testing.assert_allclose(rows.margins(w), Z @ w, atol=1e-13)
     np.testing.assert_allclose(rows.margins(W), Z @ W, atol=1e-13)
+    np.testing.assert_allclose(rows.scores(W), Z @ W, atol=1e-13)
     np.testing.assert_allclose(rows.adjoint(p), Z.T @ p, atol=1e-10)
     np.testing.assert_allclose(rows.adjoint(P), Z.T @ P, atol=1e-10)
     for c in (weights, few):
