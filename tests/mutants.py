@@ -8002,4 +8002,46 @@ MUTANTS = [
             "test_no_block_of_a_stream_repeats_another_one",
         ),
     ),
+    *of(
+        "rows/rows.py",
+        "tests/rows/test_rows.py",
+        (
+            "Rows._blocks",
+            "block_rows is None and not self._extreme and is_in_place",
+            "block_rows is None and is_in_place",
+            "test_blocks_in_one_work_space_are_read_one_after_the_other",
+        ),
+        (
+            "Rows.scores",
+            "scale = None if self._scale is None else self._scale[part]",
+            "scale = None",
+            "test_products_do_not_depend_on_the_storage",
+        ),
+        (
+            "normalised_rows",
+            "data_norm if clips else data_norm * LONGEST",
+            "data_norm * LONGEST",
+            "tests/rows/test_normalised_rows.py::test_rows_longer_than_a_stated_norm_keep_the_share_of_the_constant",
+        ),
+    ),
+    *of(
+        "engine/plan.py",
+        "tests/estimators/test_prior.py",
+        (
+            "LinearPrior.over",
+            "self.fill / data_norm",
+            "self.fill",
+            "test_a_prior_of_divided_rows_fills_them_with_divided_numbers",
+        ),
+    ),
+    *of(
+        "engine/linear.py",
+        "tests/engine/test_standard_errors.py",
+        (
+            "errors_of",
+            "largest * constant",
+            "constant",
+            "test_errors_of_wide_rows_are_those_of_steps_without_curvature",
+        ),
+    ),
 ]

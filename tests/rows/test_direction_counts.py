@@ -71,6 +71,14 @@ def test_no_block_of_a_stream_repeats_another_one(monkeypatch):
     assert len({block.tobytes() for block in blocks}) == len(blocks) == 2 * len(EXPONENTS) + 2
 
 
+def test_directions_of_columns_without_meaning_prefer_no_sign():
+    """Others have a part that is the same for all columns."""
+    for spherical, spread in ((True, 0.1), (False, 0.5)):
+        block = DirectionStream(100, 4000, (0,), spherical=spherical).block(0)
+        cosines = block.sum(axis=0) / np.linalg.norm(block, axis=0) / 10.0
+        assert np.std(cosines) == pytest.approx(spread, rel=0.2)
+
+
 def test_tiles_and_classes_add_up(monkeypatch):
     block, rows, codes = plain(6000)
     whole = error_counts(block, integer_rows(rows), members(codes))
