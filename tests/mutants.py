@@ -8044,4 +8044,14 @@ MUTANTS = [
             "test_errors_of_wide_rows_are_those_of_steps_without_curvature",
         ),
     ),
+    *of(
+        "papers/pair_objective.py",
+        "tests/papers/test_pair_risk.py",
+        (
+            "PairRisk",
+            "pairwise: ClassVar[bool] = True",
+            "pairwise: ClassVar[bool] = False",
+            "test_a_perturbed_sum_over_pairs_has_the_event_of_pairs",
+        ),
+    ),
 ]
