@@ -1520,6 +1520,12 @@ MUTANTS = [
         "papers/halfspace_search.py",
         "tests/papers/test_halfspace_search.py",
         (
+            "DirectionSearch.run",
+            "self.radii, start=1",
+            "self.radii",
+            "test_each_stage_draws_directions_of_its_own",
+        ),
+        (
             "DirectionSearch.events",
             "event,) * (1 + len(self.radii)",
             "event,",
@@ -5641,6 +5647,36 @@ MUTANTS = [
             "self.tilt * spread",
             "test_a_bound_is_raised_by_its_factor",
         ),
+        (
+            "MarginRisk.spread",
+            "-lowest * FAR_UP",
+            "-lowest",
+            "test_a_bound_is_raised_by_its_factor",
+        ),
+        (
+            "MarginRisk.spread",
+            "self._highest_margin(radius) * FAR_UP",
+            "self._highest_margin(radius)",
+            "test_a_bound_is_raised_by_its_factor",
+        ),
+        (
+            "MarginRisk.radius",
+            "self._highest_margin(radius) * FAR_UP",
+            "self._highest_margin(radius)",
+            "test_a_bound_is_raised_by_its_factor",
+        ),
+        (
+            "MarginRisk.radius",
+            "ridge) * FAR_UP",
+            "ridge)",
+            "test_a_bound_is_raised_by_its_factor",
+        ),
+        (
+            "minimiser_radius",
+            "rtol=1e-12)) * FAR_UP",
+            "rtol=1e-12))",
+            "test_a_bound_is_raised_by_its_factor",
+        ),
     ),
     *of(
         "papers/pair_objective.py",
@@ -6306,6 +6342,21 @@ MUTANTS = [
             "_next = block.stop",
             "_next = block.start",
             "test_blocks_that_are_not_disjoint_are_refused",
+        ),
+        (
+            "ParallelReleases.release",
+            "self._next = block.stop return draw_release(value, mechanism, self._source)",
+            "found = draw_release(value, mechanism, self._source)\n"
+            "        self._next = block.stop\n"
+            "        return found",
+            "test_a_release_is_used_up_before_it_is_drawn",
+        ),
+        (
+            "Permit.release",
+            "released = draw_release(value, mechanism, self.consume(mechanism.event))",
+            "released = draw_release(value, mechanism, self._source)\n"
+            "        self.consume(mechanism.event)",
+            "test_a_release_is_used_up_before_it_is_drawn",
         ),
         ("authorise", "ledger.charge(record)", "pass", "test_ledger_that_refuses_gets_no_permit"),
         (
@@ -7849,6 +7900,174 @@ MUTANTS = [
             "intercepts += found[:, size] * known.centring.constants[0]",
             "pass",
             "test_private_query_is_certified",
+        ),
+    ),
+    *of(
+        "papers/labels.py",
+        "tests/test_rounding.py",
+        (
+            "statistic_sensitivity",
+            "2.02 * terms",
+            "1.01 * terms",
+            "test_what_roundings_may_add_is_what_the_pages_state",
+        ),
+        (
+            "plan_labels",
+            "2.0**-50 * n_samples**2",
+            "2.0**-51 * n_samples**2",
+            "test_what_roundings_may_add_is_what_the_pages_state",
+        ),
+    ),
+    *of(
+        "papers/network.py",
+        "tests/test_rounding.py",
+        (
+            "network_sensitivity",
+            "(width + 4) * (",
+            "(width + 2) * (",
+            "test_what_roundings_may_add_is_what_the_pages_state",
+        ),
+        (
+            "network_sensitivity",
+            "widths[-1] + 32",
+            "widths[-1] + 16",
+            "test_what_roundings_may_add_is_what_the_pages_state",
+        ),
+    ),
+    *of(
+        "papers/margin_selection.py",
+        "tests/test_rounding.py",
+        (
+            "_score_bound",
+            "n_classes + 4) * 2.0**-52",
+            "n_classes + 4) * 2.0**-53",
+            "test_what_roundings_may_add_is_what_the_pages_state",
+        ),
+        (
+            "_cost_rounding",
+            "10.0 * (1.0 + radius)",
+            "5.0 * (1.0 + radius)",
+            "test_what_roundings_may_add_is_what_the_pages_state",
+        ),
+        (
+            "_cost_rounding",
+            "ridge=2.0 * n_samples",
+            "ridge=n_samples",
+            "test_what_roundings_may_add_is_what_the_pages_state",
+        ),
+    ),
+    *of(
+        "papers/known_margin.py",
+        "tests/test_rounding.py",
+        (
+            "plan_descent",
+            "radius = 8.0 *",
+            "radius = 4.0 *",
+            "test_what_roundings_may_add_is_what_the_pages_state",
+        ),
+        (
+            "plan_descent",
+            "1.01 * 2.0**-53",
+            "0.505 * 2.0**-53",
+            "test_what_roundings_may_add_is_what_the_pages_state",
+        ),
+        (
+            "_noise",
+            "(n_columns + 16) * 2.0",
+            "(n_columns + 16) * 1.0",
+            "test_what_roundings_may_add_is_what_the_pages_state",
+        ),
+    ),
+    *of(
+        "rows/float32_rows.py",
+        "tests/rows/test_float32_rows.py",
+        (
+            "Float32Rows.clip_images",
+            "np.linalg.norm(to_final, 2)",
+            "np.linalg.norm(to_final, 1)",
+            "test_groups_are_those_of_the_spectral_norm_of_a_map",
+        ),
+    ),
+    *of(
+        "rows/mapped_rows.py",
+        "tests/rows/test_mapped_rows.py",
+        (
+            "MappedRows.subset",
+            "self.transform.T, row_bound=UP",
+            "self.transform.T",
+            "test_all_products_are_those_of_the_clipped_images",
+        ),
+    ),
+    *of(
+        "rows/blocks.py",
+        "tests/rows/test_clipping.py",
+        (
+            "scales_and_lengths",
+            "unsafe[lo : lo + step]",
+            "unsafe[lo:step]",
+            "test_more_rows_than_are_read_at_a_time_have_norms_that_overflow",
+        ),
+    ),
+    *of(
+        "rows/directions.py",
+        "tests/rows/test_direction_counts.py",
+        (
+            "CellStream.block",
+            "self.seed, spawn_key=key",
+            "self.seed",
+            "test_no_block_of_a_stream_repeats_another_one",
+        ),
+    ),
+    *of(
+        "rows/rows.py",
+        "tests/rows/test_rows.py",
+        (
+            "Rows._blocks",
+            "block_rows is None and not self._extreme and is_in_place",
+            "block_rows is None and is_in_place",
+            "test_blocks_in_one_work_space_are_read_one_after_the_other",
+        ),
+        (
+            "Rows.scores",
+            "scale = None if self._scale is None else self._scale[part]",
+            "scale = None",
+            "test_products_do_not_depend_on_the_storage",
+        ),
+        (
+            "normalised_rows",
+            "data_norm if clips else data_norm * LONGEST",
+            "data_norm * LONGEST",
+            "tests/rows/test_normalised_rows.py::test_rows_longer_than_a_stated_norm_keep_the_share_of_the_constant",
+        ),
+    ),
+    *of(
+        "engine/plan.py",
+        "tests/estimators/test_prior.py",
+        (
+            "LinearPrior.over",
+            "self.fill / data_norm",
+            "self.fill",
+            "test_a_prior_of_divided_rows_fills_them_with_divided_numbers",
+        ),
+    ),
+    *of(
+        "engine/linear.py",
+        "tests/engine/test_standard_errors.py",
+        (
+            "errors_of",
+            "largest * constant",
+            "constant",
+            "test_errors_of_wide_rows_are_those_of_steps_without_curvature",
+        ),
+    ),
+    *of(
+        "papers/pair_objective.py",
+        "tests/papers/test_pair_risk.py",
+        (
+            "PairRisk",
+            "pairwise: ClassVar[bool] = True",
+            "pairwise: ClassVar[bool] = False",
+            "test_a_perturbed_sum_over_pairs_has_the_event_of_pairs",
         ),
     ),
 ]

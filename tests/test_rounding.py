@@ -22,6 +22,7 @@ from dp_halfspace.ledger import cap
 from dp_halfspace.model_selection import _search_plan
 from dp_halfspace.model_selection._search_plan import score_sensitivity, scores_sensitivity
 from dp_halfspace.optim import losses, minimiser_radius
+from dp_halfspace.optim.certificate import error_of_sums, gradient_error
 from dp_halfspace.optim.losses import LOGISTIC, huber_hinge, softmax_diameter
 from dp_halfspace.optim.objectives import Adversary
 from dp_halfspace.optim.risks import MarginRisk, SoftmaxRisk, jacobian_floor, logistic_diameter
@@ -108,8 +109,8 @@ FEW = 10  # records: what sums of so many can be off by is far below a factor
 MARGIN, SOFT = MarginRisk(LOGISTIC, FEW, 3, 2, 1.0, FEW), SoftmaxRisk(FEW, 3, 4, 1.0, FEW)
 PAIRS = PairRisk(LOGISTIC, FEW, 3, 1.0, FEW, balanced_normaliser(FEW))
 TILTED = MarginRisk(
-    LOGISTIC, FEW, 3, 2, 1.0, FEW, tilt=0.5, adversary=Adversary(0.1, "inf", 3)
-)  # fmt: skip
+    LOGISTIC, FEW, 3, 2, 1.0, FEW, tilt=0.5, adversary=Adversary(0.1, "inf", 3), min_weight=1.0
+)
 PROBLEM = problem_of(300, 4)
 RAMP = huber_hinge(0.3)
 
@@ -189,6 +190,12 @@ def raised_risks():
     yield "norm of a softmax", SOFT.radius(0.3), SQRT(peak / 0.3), FAR_UP
     exact = SQRT(LOGISTIC.self_bound / 1e-6)
     yield "norm", minimiser_radius(LOGISTIC, row_norm=1.0, ridge=1e-6), exact, FAR_UP
+    root = brentq(lambda norm: norm - 1.0 / (1.0 + math.exp(norm)), 0.0, 1.0, xtol=1e-15)
+    yield "short norm", minimiser_radius(LOGISTIC, row_norm=1.0, ridge=1.0), root, FAR_UP
+    within = TILTED._highest_margin(TILTED.radius(0.3))
+    exact, inner = (SQRT(float(LOGISTIC.h(m)) / 0.3) for m in (within * FAR_UP, within))
+    yield "norm under an attack", TILTED.radius(0.3), exact, FAR_UP
+    yield "margin under an attack", TILTED.radius(0.3), inner * FAR_UP, exact / inner
     # Two factors each: that of the result, and that of what is inside.
     spread, far = TILTED.spread(0.3), FAR_UP - 1.0
     outer = FEW / (1.0 + (FEW - 1) * math.exp(-0.5 * spread * FAR_UP))
@@ -203,6 +210,9 @@ def raised_risks():
     low = float(LOGISTIC.value(-lowest))
     gain = 1.0 + (most - low) / (most - least)
     yield "largest loss", spread, low - least + most * far, gain
+    high = float(LOGISTIC.value(highest / FAR_UP))
+    gain = 1.0 + (high - least) / (most - least)
+    yield "least loss", spread, most - high + most * far, gain
     yield "half a diameter", logistic_diameter(0.0), 0.5, FAR_UP
     yield "half a diameter of a softmax", softmax_diameter(4, 0.0), SQRT(0.75), FAR_UP
     yield "slope", LOGISTIC.slope_bound(0.3), -float(LOGISTIC.derivative(-0.3)), UP
@@ -233,6 +243,39 @@ def test_a_bound_is_raised_by_its_factor():
         # Planted: what a formula gives by itself.
         plain = [(name, float(exact), exact, factor) for name, _, exact, factor in bounds]
         assert len(too_low(plain)) == len(bounds) > 50
+
+
+def allowances():
+    """Name what is added for the roundings of many records, and what its page states."""
+    n, m = 10**8, 10**4
+    stated = statistic_sensitivity(n, 3, m) - SQRT(2) * UP
+    yield "labels", stated, 2.02 * (m + n // m + 8) * 2.0**-53 * n
+    n, rows = 10**6, SimpleNamespace(shape=(10**6, 3), block_rows=m)
+    budget = Budget.of(0.7, 0.0)
+    net = plan_labels("net", rows, 2, budget, ridge=None, n_candidates=100, seed=0)
+    yield "losses of labels", net.sensitivity - FAR_UP, 2.0**-50 * n**2
+    stated = network_sensitivity(n, NetworkShape(3, (2, 5), 1.0)) - FAR_UP
+    units = 2**4 * (3 + 4) * 2**8 + (2 + 4) * (2**4 + 2**7) + 5 + 32
+    yield "losses of networks", stated, 2.0 * n * units * 2.0**-37 + 2.0**-50 * n**2
+    stated = margin_selection._score_bound(problem_of(10**9, 4), population=False) - UP
+    yield "scores of margins", stated, (2 + 4) * 2.0**-52 * 10**9
+    stated = known_margin._noise(n, 3, 0.5, 0.1, 0.7).sensitivity / 2.0 - 5.0 * FAR_UP
+    yield "proximal steps", stated, (n + 1) * 2.0**-51 * (3 + 16) * (2.0 + 0.1 + 5.0)
+    steps = known_margin.margin_steps(n, 6, 1, margin=0.1, mu=0.7)
+    sizes = {"n_samples": n, "n_columns": 6, "n_outputs": 1, "block_rows": 512}
+    stated = known_margin.plan_descent(steps, **sizes, mu=0.7).mechanism.sensitivity / 2.0 - FAR_UP
+    radius = 8.0 * steps.path_length * (1.0 + SQRT(6))
+    sums = error_of_sums(n, 6, 512, slope=1.0, n_outputs=1)
+    yield "noisy steps", stated, sums + n * 1.01 * (6 + 3) * 2.0**-53 * radius
+    bounds = {"row_norm": 1.0, "slope": 1.0, "smoothness": 1.0, "evaluation": 24.0}
+    error = gradient_error(**PROBLEM.sizes(), **bounds, ridge=2.0 * 300 / 5.0, radius=5.0)
+    stated = margin_selection._cost_rounding(PROBLEM, 5.0, 1e5)
+    yield "least losses", stated, 10.0 * (1.0 + 5.0) * error + 2.0**-51 * (300 + 1e5)
+
+
+def test_what_roundings_may_add_is_what_the_pages_state():
+    for name, stated, page in allowances():
+        assert stated == pytest.approx(page, rel=1e-6), name
 
 
 def lowered_budgets():

@@ -396,6 +396,15 @@ def test_roundings_are_those_of_the_blocks_in_which_rows_are_summed():
     # Standard errors count the noise of the steps.
     walk = shape.walk(Known(total=20_000), budget.mu)
     assert walk.deviation == pytest.approx(noise.sigma, rel=1e-3)
+    assert replace(shape, n_averaged=7).walk(Known(total=20_000), budget.mu).n_averaged == 7
+
+
+@pytest.mark.parametrize(("stretch", "factor"), [(0.5, 0.5), (2.0, 2.0), (1e3, 64.0)])
+def test_a_mapped_point_is_brought_back_to_a_ball_that_grows_with_the_map(stretch, factor):
+    radius, point = factor * steps.ball((3,)), np.ones(3)
+    edge = np.array([0.0, radius, 0.0])
+    assert steps.into_mapped_ball(edge, point, stretch) is edge
+    np.testing.assert_allclose(steps.into_mapped_ball(3.0 * edge, point, stretch), edge)
 
 
 def test_wide_rows_have_neither_scales_nor_a_moment():

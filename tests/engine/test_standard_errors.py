@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from dp_halfspace import AdaptiveMarginClassifier, PrivateKernelClassifier
-from dp_halfspace.engine import linear
+from dp_halfspace.engine import linear, standard_errors
 from dp_halfspace.engine.moment import DIRECTIONS, Centring
 from dp_halfspace.engine.noise_of_steps import mean_curvatures, step_errors
 from dp_halfspace.engine.steps import N_STEPS, first_walk
@@ -167,6 +167,18 @@ def test_errors_have_the_shapes_of_what_they_are_of():
         assert (model.coef_std_error_ > 0.0).all()
 
 
+def test_errors_of_wide_rows_are_those_of_steps_without_curvature():
+    """One coefficient, and that of the constant, are moved by their deviation."""
+    plan = plan_of(np.broadcast_to(0.0, (10**5, 513)))
+    shape = replace(plan.shape, constant=3.0)
+    known = replace(plan.known, length=0.7, walk=shape.walk(plan.known, 1.0))
+    deviation = known.walk.errors_along(np.zeros(1))[0][0]
+    moved, intercepts = linear.in_columns(shape, known, deviation * np.eye(514)[[0, 513]])
+    errors, of_intercept = linear.errors_of(shape, known, None)
+    np.testing.assert_allclose(errors, np.full((1, 513), moved[0, 0]))
+    np.testing.assert_allclose(of_intercept, intercepts[1])
+
+
 def joint_factors(labels_of, monkeypatch):
     """Factors by which the coefficients of joint features are shrunk, over fits."""
     X, found = np.random.default_rng(3).uniform(-1.0, 1.0, size=(9000, 2)), []
@@ -226,10 +238,16 @@ def test_joint_features_that_are_no_more_than_noise_are_dropped(error, kept, mon
     assert found.average.tolist() == [1.0, 1.0, kept, kept, 1.0]
 
 
-def test_the_constant_is_a_column_of_the_mean_square_of_its_entries():
+def test_the_constant_is_a_column_of_the_mean_square_of_its_entries(monkeypatch):
     """A direction of the same mean square has the same error."""
     walk = replace(first_walk(2, 2, 1000.0, 0.4, 2.0), n_averaged=20)
     centring = map_of(np.array([0.25]), constant=0.5)
     by_noise, by_sample = step_errors(walk, centring, 1000.0, np.ones(2))
     assert by_noise[0, 0] == pytest.approx(by_noise[0, 1])
     assert by_sample[0, 0] == pytest.approx(by_sample[0, 1])
+    # And the mean of the scores is that of its entries.
+    seen = []
+    keep = lambda means, *_: seen.append(means) or np.ones(1)  # noqa: E731
+    monkeypatch.setattr(standard_errors, "mean_curvatures", keep)
+    step_errors(replace(walk, total=np.array([0.0, 60.0])), centring, 1000.0, np.ones(2))
+    np.testing.assert_allclose(seen, [[3.0 * 0.5 / centring.length]])

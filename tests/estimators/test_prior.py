@@ -90,6 +90,14 @@ def largest_change(trials=60):
     return worst
 
 
+def test_a_prior_of_divided_rows_fills_them_with_divided_numbers():
+    X = np.random.default_rng(0).normal(size=(200, 3))
+    X[::3, 0] = np.nan
+    numbers = [[1.0, -2.0, 0.5]], [0.3], [4.0, 1.0, 0.0]
+    prior = LinearPrior(*map(np.array, numbers))
+    np.testing.assert_array_equal(classes_of(prior.over(8.0), X / 8.0), classes_of(prior, X))
+
+
 def test_a_record_changes_the_errors_of_a_prior_by_one_at_most():
     assert largest_change() == 1
 

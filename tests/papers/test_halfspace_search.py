@@ -126,6 +126,14 @@ def test_stages_look_round_the_winner_and_share_the_budget():
     assert all(r.value.shape == (500,) and r.value.max() <= 400 for r in releases)
 
 
+def test_each_stage_draws_directions_of_its_own(problem, monkeypatch):
+    streams = []
+    keep = lambda door, stream, *_: streams.append(stream) or np.ones(3)  # noqa: E731
+    monkeypatch.setattr(direction_search, "_choose_direction", keep)
+    search(small_plan(n_stages=3), problem)
+    assert [stream.seed for stream in streams] == [(*SEED, stage) for stage in range(3)]
+
+
 def test_what_is_too_large_is_refused():
     with pytest.raises(ValueError, match="project"):
         plan_directions(2**16 + 1, epsilon=1.0, n_directions=10, n_stages=1)

@@ -16,6 +16,7 @@ from dp_halfspace.optim.losses import (
 )
 from dp_halfspace.optim.risks import minimiser_radius
 from dp_halfspace.optim.solvers import certified_minimum
+from dp_halfspace.papers.objective import plan_objective
 from dp_halfspace.papers.pair_objective import (
     PAIRWISE_LOSSES,
     PairRisk,
@@ -284,3 +285,9 @@ def test_slopes_that_grow_are_bounded_by_the_mass_of_all_pairs_and_their_diamete
     expected = (n - 1) * slope * diameter / (ridge * normaliser)
     assert risk.sensitivity(ridge) == pytest.approx(expected, rel=1e-9)
     assert risk.sensitivity(ridge) >= expected
+
+
+def test_a_perturbed_sum_over_pairs_has_the_event_of_pairs():
+    """Its vertices cover the average over pairs only in expectation."""
+    risk = PairRisk(LOGISTIC, 1000, 3, 1.0, 1000, balanced_normaliser(1000))
+    assert plan_objective(risk, 1.0, 1.0, 1e-6).events[0].pairwise

@@ -131,4 +131,6 @@ def test_the_regulariser_of_pairs_depends_on_the_product_only():
         assert first == pytest.approx(second) or not perturbs
         longer = pair_ridge(replace(a, row_norm=8.0), 1.0, 1e-6, perturbs_objective=perturbs)
         assert longer * a.normaliser == pytest.approx(64.0 * first)
+    pure, half = (pair_ridge(a, each, 0.0, perturbs_objective=True) for each in (2.0, 1.0))
+    assert pure == pytest.approx(half / 2.0)
     assert pair_ridge(a, math.inf, 0.0, perturbs_objective=True) < 1e-7

@@ -212,6 +212,25 @@ def test_blocks_that_are_not_disjoint_are_refused(noise, block):
     blocks.release(np.zeros(1), NOISE, range(10, 30))
 
 
+def test_a_release_is_used_up_before_it_is_drawn():
+    """Whoever stops a draw may have seen it."""
+
+    def stop(value, source):
+        raise MemoryError
+
+    stopped, permit = SimpleNamespace(event=NOISE.event, perturb=stop), permit_for(NOISE.event)
+    blocks = permit_for(NOISE.event).parallel(NOISE.event)
+    permit.on_release = lambda: pytest.fail("nothing was released")
+    with pytest.raises(MemoryError):
+        permit.release(np.zeros(1), stopped)
+    with pytest.raises(MemoryError):
+        blocks.release(np.zeros(1), stopped, range(10))
+    with not_charged():
+        permit.release(np.zeros(1), stopped)
+    with pytest.raises(RuntimeError, match="disjoint"):
+        blocks.release(np.zeros(1), stopped, range(10))
+
+
 COVERED = [
     (ExponentialChoice(1.0, 0.3),),
     (ExponentialChoice(1.0, 0.2),),

@@ -214,6 +214,7 @@ def test_a_secret_record_costs_no_more_than_a_public_one(n_records, mu, count):
     for n, small in ((2, 3.9), (100, 0.3), (3000, 2.0)):
         for e in (0.0, 0.1, 1.0, 4.0):
             assert delta([SampledGaussian(n, small)], e) < gdp_delta(small, e)
+        assert epsilon([SampledGaussian(n, small)], 1e-6) < epsilon([Gaussian(small)], 1e-6)
 
 
 @pytest.mark.parametrize(

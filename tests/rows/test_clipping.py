@@ -12,7 +12,7 @@ from hypothesis.extra.numpy import array_shapes, arrays
 from scipy import sparse
 
 from dp_halfspace.rows import blocks as clipping
-from dp_halfspace.rows.blocks import canonical_csr, clip_scales, into_ball
+from dp_halfspace.rows.blocks import canonical_csr, clip_scales, into_ball, scales_and_lengths
 from dp_halfspace.rows.rows import Rows
 
 FINITE = st.floats(allow_nan=False, allow_infinity=False)
@@ -97,6 +97,13 @@ def test_overflowing_norm_without_nan():
         assert np.linalg.norm(X[0] * scales[0]) == pytest.approx(1.0)
         # The exact factor of the second row is subnormal and still right to its last digits.
         assert np.linalg.norm(X[1] * scales[1]) == pytest.approx(1.0, rel=1e-13)
+
+
+def test_more_rows_than_are_read_at_a_time_have_norms_that_overflow(monkeypatch):
+    monkeypatch.setattr(clipping, "AT_ONCE", 4)
+    scales, lengths = scales_and_lengths(np.full((10, 1), 1e200), 1.0)
+    np.testing.assert_allclose(scales, 1e-200)
+    np.testing.assert_allclose(lengths, 1.0)
 
 
 @pytest.mark.parametrize("bound", [1e-3, 1e-8, 1e-12, 3e-15, 1e-16, 1e-20])

@@ -10,6 +10,8 @@ from dp_halfspace.projection import draw_projection
 from dp_halfspace.projection.linear import PROJECTIONS
 from dp_halfspace.rows import directions
 from dp_halfspace.rows.directions import (
+    EXPONENTS,
+    CellStream,
     DirectionStream,
     IntegerRows,
     counts_below,
@@ -59,6 +61,22 @@ def plain(n_directions):
     X, codes = rng.standard_normal((700, 4)), rng.integers(2, size=700)
     block = DirectionStream(5, n_directions, (0,), constant=0.5).block(0)
     return block, normalised_rows(X, 1.0, 0.5), codes
+
+
+def test_no_block_of_a_stream_repeats_another_one(monkeypatch):
+    monkeypatch.setattr(directions, "_BLOCK_ENTRIES", 6)
+    cells, stream = CellStream(3, 4 * 2 * len(EXPONENTS), (0,)), DirectionStream(3, 8, (0,))
+    blocks = [cells.block(*place)[0] for place in cells.blocks]
+    blocks += [stream.block(number) for number in range(stream.n_blocks)]
+    assert len({block.tobytes() for block in blocks}) == len(blocks) == 2 * len(EXPONENTS) + 2
+
+
+def test_directions_of_columns_without_meaning_prefer_no_sign():
+    """Others have a part that is the same for all columns."""
+    for spherical, spread in ((True, 0.1), (False, 0.5)):
+        block = DirectionStream(100, 4000, (0,), spherical=spherical).block(0)
+        cosines = block.sum(axis=0) / np.linalg.norm(block, axis=0) / 10.0
+        assert np.std(cosines) == pytest.approx(spread, rel=0.2)
 
 
 def test_tiles_and_classes_add_up(monkeypatch):

@@ -390,6 +390,11 @@ def test_groups_are_added_in_float64():
     assert found[1] == whole
 
 
+def test_groups_are_those_of_the_spectral_norm_of_a_map():
+    rows = stated_rows(500, 7).clip_images(np.full((1, 8), 10.0), LONGEST, ())
+    assert rows.group == group_size(10.0 * math.sqrt(8)) < group_size(10.0)
+
+
 def test_a_map_that_amplifies_roundings_has_smaller_groups():
     rows = stated_rows(40, 3)
     mapped = rows.clip_images(np.diag([1.0, 1.0, 1.0, 40.0]), LONGEST, ())

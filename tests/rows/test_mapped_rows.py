@@ -65,6 +65,7 @@ def test_all_products_are_those_of_the_clipped_images(form, bias):
         np.testing.assert_allclose(design.gram(c), (Z * c[:, None]).T @ Z, **close)
         index = np.array([5, 3, 4999])
         np.testing.assert_allclose(design.subset(index).margins(w), Z[index] @ w, **close)
+        assert design.subset(index).row_bound == design.row_bound
 
 
 @each_form

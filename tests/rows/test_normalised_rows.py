@@ -205,3 +205,8 @@ def test_rows_too_short_to_be_divided_by_their_length_become_zero():
     """The inverse of the smallest lengths is infinite, and infinity times zero is no number."""
     lengths = np.array([0.0, 5e-324, 2.0**-101, 2.0**-99])
     assert inverse_lengths(lengths, 3).tolist() == [0.0, 0.0, 0.0, (1.0 - 11 * 2.0**-52) * 2.0**99]
+
+
+def test_rows_longer_than_a_stated_norm_keep_the_share_of_the_constant():
+    rows = normalised_rows(np.array([[30.0, 40.0]]), 5.0, 0.75, clips=True)
+    np.testing.assert_allclose(rows.dense(np.array([0])), [[0.48, 0.64, 0.6]])

@@ -52,6 +52,7 @@ def test_products_do_not_depend_on_the_storage(X, scale, bias):
     few = weights * (RNG.random(N) < 0.2)
     np.testing.assert_allclose(rows.margins(w), Z @ w, atol=1e-13)
     np.testing.assert_allclose(rows.margins(W), Z @ W, atol=1e-13)
+    np.testing.assert_allclose(rows.scores(W), Z @ W, atol=1e-13)
     np.testing.assert_allclose(rows.adjoint(p), Z.T @ p, atol=1e-10)
     np.testing.assert_allclose(rows.adjoint(P), Z.T @ P, atol=1e-10)
     for c in (weights, few):
@@ -64,6 +65,21 @@ def test_products_do_not_depend_on_the_storage(X, scale, bias):
     part = Rows(X, scale, bias, row_bound=9.0).subset(np.array([5, 1, 700]))
     np.testing.assert_allclose(part.margins(w), Z[[5, 1, 700]] @ w, atol=1e-13)
     assert part.row_bound == 9.0
+
+
+@pytest.mark.parametrize("kind", [np.float32, np.float64])
+def test_blocks_in_one_work_space_are_read_one_after_the_other(kind):
+    """Those of another type, and those with factors that are applied to their rows."""
+    X, plain = np.outer(np.arange(9000), np.ones(50)).astype(kind), np.ones(9000)
+    extreme = plain.copy()
+    extreme[[1, 8000]] = 2.0**-500
+    for scale in (plain, extreme):
+        rows = Rows(X, scale)
+        assert rows.block_rows < 4500
+        for _ in range(2):
+            np.testing.assert_array_equal(rows.margins(np.ones(50)), 50.0 * X[:, 0] * scale)
+    sizes = [hi - lo for lo, hi, _ in rows.images(np.eye(50), 10**6)]
+    assert max(sizes) == rows.block_rows
 
 
 @pytest.mark.sampled(25)

@@ -101,6 +101,9 @@ def test_shares_of_errors_of_many_classes_stay_below_those_of_a_guess():
         assert shares == sorted(shares)
         assert 0.0 < shares[0] < 0.02
         assert 0.95 * guess < shares[-1] < guess
+        # A count that says nothing leaves the mean of the prior.
+        prior = guess * (1.0 / 2.0 if n_classes == 2 else 2.0 / 3.0)
+        assert share_of(40.0, 400, (1e-9, 1e-9), n_classes) == pytest.approx(prior, rel=1e-3)
 
 
 def test_the_list_is_public_randomness_with_constants_and_of_bounded_length():

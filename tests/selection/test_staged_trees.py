@@ -156,14 +156,14 @@ def test_a_record_changes_a_cost_by_one_at_most():
     assert largest_changes() == [1.0, 1.0, 1.0]
 
 
-@pytest.mark.parametrize("counts", [False, True])
-def test_two_choices_are_released_within_the_budget(counts):
-    X, codes = wild(60, 2, 6)
-    plan = plan_staged_tree(60, 2, 6, EPSILON, seed=0, counts=counts)
+@pytest.mark.parametrize(("n_classes", "counts"), [(6, False), (6, True), (5, False)])
+def test_two_choices_are_released_within_the_budget(n_classes, counts):
+    X, codes = wild(60, 2, n_classes)
+    plan = plan_staged_tree(60, 2, n_classes, EPSILON, seed=0, counts=counts)
     plan = replace(plan, n_cuts=14)
     assert EPSILON * (1 - 1e-8) <= sum(event.epsilon for event in plan.events) <= EPSILON
     with record_releases() as releases:
-        plan.run(table_door(X, codes, *plan.events), 60, np.ones(6))
+        plan.run(table_door(X, codes, *plan.events), 60, np.ones(n_classes))
     assert [release.mechanism.event for release in releases] == list(plan.events)
     first, sides = (release.mechanism for release in releases[:2])
     assert first == TalliedChoice(plan.epsilons[0])
@@ -186,6 +186,7 @@ def test_the_lists_are_public_randomness_and_three():
     cut = _Cut(0, np.zeros(4), 0.0, labels)
     seeds = {first._side(cut, above=above).cells.seed for above in (False, True)}
     assert len({first.cells.seed, *seeds}) == 3
+    assert sum(width for *_, width in small_plan(3, n_cuts=14).cells.blocks) == 14
 
 
 def test_both_stages_stay_within_the_budget():
