@@ -6,7 +6,7 @@ import pytest
 from sklearn.base import clone
 
 from dp_halfspace import AdaptiveMarginClassifier, PrivateKernelClassifier, PrivateTableClassifier
-from dp_halfspace.inspection import ColumnEffect, EffectsDisplay, effect_displays
+from dp_halfspace.inspection import ColumnEffect, EffectsDisplay, effect_displays, model_card
 from dp_halfspace.inspection.effect_displays import is_flag
 
 
@@ -36,6 +36,24 @@ def test_a_model_without_scales_of_columns_is_refused():
     model = PrivateKernelClassifier(kernel="rbf", classes=[0, 1], data_norm=2.0).fit(X, y)
     with pytest.raises(ValueError, match="need released column scales"):
         EffectsDisplay.from_estimator(model)
+
+
+def test_many_classes_and_categories_are_not_drawn():
+    """As the page says, and as the card does."""
+    X, names = data()[0].astype(object)[:, [0, 1, 0]], [f"v{i}" for i in range(1001)]
+    schema = {"0": [-1, 1], "1": names[:1000], "2": names}
+    model = PrivateTableClassifier(classes=[0, 1], schema=schema, features="linear")
+    display = EffectsDisplay.from_estimator(model.fit(X, np.arange(600) % 2))
+    assert [column.name for column in display.columns] == ["0", "1"]
+    few, many = (
+        clone(model).set_params(classes=range(k), schema=dict.fromkeys("012", "number"))
+        for k in (100, 101)
+    )
+    assert len(EffectsDisplay.from_estimator(few.fit(X, np.arange(600) % 2)).classes) == 100
+    many.fit(X, np.arange(600) % 2)
+    with pytest.raises(ValueError, match="of at most 100 classes"):
+        EffectsDisplay.from_estimator(many)
+    assert "more than 100 classes" in model_card(many)
 
 
 def test_nothing_to_draw_is_said():
