@@ -789,6 +789,8 @@ def test_a_word_for_a_boolean_is_the_category_that_is_spelled_like_it():
         (("true", "false"), {"true": 0, "1": 0, "false": 1, "0": 1}),
         (("NO", "yes", "x"), {"true": 1, "1": 1, "false": 0, "0": 0}),
         (("n", "y", "x"), {}),
+        (("N", "n"), {}),
+        (("N", "n", "y"), {}),
         (("1", "2"), {"1": 0, "true": 0}),
     ],
 )
