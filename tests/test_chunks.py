@@ -684,6 +684,11 @@ def test_what_a_foreign_task_warns_of_is_dropped(where):
     assert "secret" not in [str(each.message) for each in seen]
 
 
+def test_nullable_columns_beside_others_have_nan_where_an_entry_is_missing():
+    frame = pd.DataFrame({"a": pd.array([1.0, None], "Float64"), "b": [1, 2]})
+    np.testing.assert_array_equal(_to_floats(frame, np.float64), [[1.0, 1.0], [np.nan, 2.0]])
+
+
 def test_what_this_library_raises_of_a_chunk_is_said():
     """By a statement of its own; a call of numpy from the same function is none."""
     rows = LocalChunks.read_by([lambda: X], X[:2])

@@ -200,6 +200,7 @@ def test_columns_that_are_not_used_are_named_and_noise_is_grey(tmp_path):
     ).fit(rows, Y)
     source, text = text_of(model_card(model), tmp_path)
     assert "Columns not used 2" in text
+    assert re.search(r"Types of the columns: 0 number .* 1 number", text)
     assert "Number of columns 2" in text
     assert "Grey effects may be due to noise alone" in text
     assert "#999999" in source
