@@ -3469,6 +3469,12 @@ MUTANTS = [
         "estimators/_centred.py",
         "tests/estimators/test_sample_weight.py",
         (
+            "clipped_risk",
+            "facts.balances_classes or facts.has_weights",
+            "facts.has_weights",
+            "test_a_tilt_knows_that_losses_may_weigh_nothing",
+        ),
+        (
             "risk_of",
             "row_norm=UP",
             "row_norm=1.0",
@@ -4113,7 +4119,7 @@ MUTANTS = [
             "_deviations",
             "features[1:] - features[0]",
             "features[1:]",
-            "test_a_band_is_that_of_repeated_noise",
+            "test_a_band_is_that_of_the_stated_noise",
         ),
     ),
     *of(
