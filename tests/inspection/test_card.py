@@ -130,7 +130,8 @@ def test_a_poor_outlook_is_said_with_what_it_would_take(tmp_path):
 
 def test_pure_dp_has_no_exceptions(tmp_path):
     model = AdaptiveMarginClassifier(classes=[0, 1], delta=0.0, data_norm=3e5).fit(X, Y)
-    _, text = text_of(model_card(model), tmp_path)
+    source, text = text_of(model_card(model), tmp_path)
+    assert "<h1>AdaptiveMarginClassifier</h1>" in source
     assert "times as likely. Suppose" in text
     assert "Columns not used" not in text
 
