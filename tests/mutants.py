@@ -3466,6 +3466,32 @@ MUTANTS = [
         ),
     ),
     *of(
+        "estimators/objective_perturbation.py",
+        "tests/test_persons.py",
+        (
+            "ObjectivePerturbationClassifier._plan_minimiser",
+            'takes = frozenset({"sample_weight"})',
+            'takes = frozenset({"sample_weight", "groups"})',
+            "test_what_does_not_protect_people_refuses_groups_before_it_pays",
+        ),
+        (
+            "ObjectivePerturbationClassifier._plan_minimiser",
+            'takes = frozenset({"sample_weight"})',
+            'takes = frozenset({"sample_weight", "chunks"})',
+            "tests/test_chunks.py::test_what_does_not_run_on_chunks_says_so",
+        ),
+    ),
+    *of(
+        "estimators/output_perturbation.py",
+        "tests/test_persons.py",
+        (
+            "OutputPerturbationClassifier._plan_clipped",
+            'else {"sample_weight", "chunks"}',
+            'else {"sample_weight", "chunks", "groups"}',
+            "test_what_does_not_protect_people_refuses_groups_before_it_pays",
+        ),
+    ),
+    *of(
         "estimators/_centred.py",
         "tests/estimators/test_sample_weight.py",
         (

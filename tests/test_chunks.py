@@ -22,6 +22,7 @@ from sklearn.pipeline import make_pipeline
 import dp_halfspace
 from dp_halfspace import (
     AdaptiveMarginClassifier,
+    ObjectivePerturbationClassifier,
     OutputPerturbationClassifier,
     PrivateAUCClassifier,
     PrivateConformalClassifier,
@@ -379,6 +380,7 @@ def test_what_does_not_run_on_chunks_says_so():
         OutputPerturbationClassifier(preconditioner=True, alpha=0.1, classes=[0, 1]),
         PrivateAUCClassifier(mechanism="output", data_norm=1.0, classes=[0, 1]),
         PrivateAUCClassifier(delta=0, classes=[0, 1]),
+        ObjectivePerturbationClassifier(rows="clipped", classes=[0, 1]),
     ]
     for model in refused:
         with pytest.raises(ValueError, match="rows in chunks are not supported"):
