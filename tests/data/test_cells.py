@@ -513,6 +513,11 @@ def test_row_groups_keep_the_types_of_their_file(tmp_path):
     parts = [encoding.to_coded_rows(read_frame(part)).dense(np.float64) for part in rows.values()]
     assert np.vstack(parts).tobytes() == encoding.to_coded_rows(whole).dense(np.float64).tobytes()
     assert np.vstack(parts).sum() == 79
+    # An index with a name is a column.
+    frame = pd.DataFrame({"a": [1.0], "y": [0]}, index=pd.Index([7], name="id"))
+    frame.to_parquet(tmp_path / "i.parquet")
+    rows, _ = read_parquet(tmp_path / "i.parquet", "y")
+    assert [list(part) for part in (rows.sample, *rows.values())] == [["a", "id"]] * 2
 
 
 def test_lists_have_no_dtypes():
