@@ -135,6 +135,14 @@ def test_a_fit_shortens_rows_beyond_the_stated_norm_as_predictions_do():
     np.testing.assert_allclose(one.decision_function(X), other.decision_function(short), atol=1e-4)
 
 
+def test_sparse_columns_without_features_have_the_scores_of_dense_ones():
+    """Also where they were divided by a stated norm."""
+    X = np.random.default_rng(0).normal(scale=0.3, size=(500, 3))
+    model = PrivateKernelClassifier(n_components=3, margin=0.3, data_norm=2.0, classes=[0, 1])
+    scores = model.fit(sparse.csr_array(X), X[:, 0] > 0).decision_function(X)
+    np.testing.assert_allclose(model.decision_function(sparse.csr_array(X)), scores, rtol=1e-4)
+
+
 def test_scores_are_linear_in_the_released_features():
     X, y = crossed(1000)
     model = seeded(X, y)
