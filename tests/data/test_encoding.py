@@ -479,7 +479,11 @@ def test_some_of_the_rows_are_those_of_the_table():
 
 @pytest.mark.parametrize(
     "text",
-    ['{"a": "text", "b": "date", "a": "number"}', '{"columns": {"a": 1, "b": 2, "a": 1}}'],
+    [
+        '{"a": "text", "b": "date", "a": "number"}',
+        '{"columns": {"a": 1, "b": 2, "a": 1}}',
+        '{"b": "date", "a": "text", "a": "number"}',
+    ],
 )
 def test_a_file_that_states_a_column_twice_is_refused(tmp_path, text):
     path = tmp_path / "schema.json"

@@ -157,7 +157,9 @@ def test_kinds_of_maps():
     X, y = crossed(60)
     assert isinstance(seeded(X, y).feature_map_, FourierMap)
     assert isinstance(PrivateKernelClassifier().fit(X, y).feature_map_, AdditiveMap)
-    assert isinstance(seeded(X, y, kernel="polynomial").feature_map_, TensorSketchMap)
+    sketch = seeded(X, y, kernel="polynomial", data_norm=2.0, length_scale=4.0).feature_map_
+    assert isinstance(sketch, TensorSketchMap)
+    assert sketch.gain == 0.5
     both = seeded(X, y, projection="hadamard", n_components=700)
     assert isinstance(both.feature_map_, ProjectedFeatures)
     assert both.coef_.shape == (1, 500)
