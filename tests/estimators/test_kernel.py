@@ -5,6 +5,7 @@ import math
 import numpy as np
 import pytest
 from scipy import sparse
+from sklearn.utils import get_tags
 
 from dp_halfspace import AdaptiveMarginClassifier, PrivateKernelClassifier, privacy
 from dp_halfspace.engine.plan import PublicFacts
@@ -151,6 +152,12 @@ def test_scores_are_linear_in_the_released_features():
     np.testing.assert_allclose(
         model.decision_function(sparse.csr_array(X)), scores, rtol=1e-4, atol=1e-4
     )
+
+
+def test_a_selected_margin_is_one_of_two_classes():
+    for margin, takes_more in (("select", False), ("auto", True)):
+        tags = get_tags(PrivateKernelClassifier(margin=margin)).classifier_tags
+        assert tags.multi_class is takes_more
 
 
 def test_kinds_of_maps():

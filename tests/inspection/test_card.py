@@ -132,6 +132,7 @@ def test_pure_dp_has_no_exceptions(tmp_path):
     model = AdaptiveMarginClassifier(classes=[0, 1], delta=0.0, data_norm=3e5).fit(X, Y)
     source, text = text_of(model_card(model), tmp_path)
     assert "<h1>AdaptiveMarginClassifier</h1>" in source
+    assert "Labels, stated 0, 1" in text
     assert "times as likely. Suppose" in text
     assert "Columns not used" not in text
 
