@@ -92,8 +92,9 @@ def without_callbacks(estimator: Any) -> None:
     A frozen estimator is neither fitted nor cloned, so it is left as it is.
     """
     params = estimator.get_params()
+    frozen = [f"{name}__" for name, held in params.items() if isinstance(held, FrozenEstimator)]
     for name, held in [("", estimator), *params.items()]:
-        if isinstance(params.get(name.rpartition("__")[0]), FrozenEstimator):
+        if f"{name}__".startswith(tuple(frozen)):
             continue
         # Many objects have no callbacks, and before scikit-learn 1.9 none has.
         if not isinstance(held, type) and hasattr(held, "set_callbacks"):

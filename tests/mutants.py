@@ -3494,8 +3494,40 @@ MUTANTS = [
         ),
     ),
     *of(
+        "estimators/objective_perturbation.py",
+        "tests/test_persons.py",
+        (
+            "ObjectivePerturbationClassifier._plan_minimiser",
+            'takes = frozenset({"sample_weight"})',
+            'takes = frozenset({"sample_weight", "groups"})',
+            "test_what_does_not_protect_people_refuses_groups_before_it_pays",
+        ),
+        (
+            "ObjectivePerturbationClassifier._plan_minimiser",
+            'takes = frozenset({"sample_weight"})',
+            'takes = frozenset({"sample_weight", "chunks"})',
+            "tests/test_chunks.py::test_what_does_not_run_on_chunks_says_so",
+        ),
+    ),
+    *of(
+        "estimators/output_perturbation.py",
+        "tests/test_persons.py",
+        (
+            "OutputPerturbationClassifier._plan_clipped",
+            'else {"sample_weight", "chunks"}',
+            'else {"sample_weight", "chunks", "groups"}',
+            "test_what_does_not_protect_people_refuses_groups_before_it_pays",
+        ),
+    ),
+    *of(
         "estimators/_centred.py",
         "tests/estimators/test_sample_weight.py",
+        (
+            "clipped_risk",
+            "facts.balances_classes or facts.has_weights",
+            "facts.has_weights",
+            "test_a_tilt_knows_that_losses_may_weigh_nothing",
+        ),
         (
             "risk_of",
             "row_norm=UP",
@@ -4145,7 +4177,7 @@ MUTANTS = [
             "_deviations",
             "features[1:] - features[0]",
             "features[1:]",
-            "test_a_band_is_that_of_repeated_noise",
+            "test_a_band_is_that_of_the_stated_noise",
         ),
     ),
     *of(

@@ -22,6 +22,7 @@ from sklearn.pipeline import make_pipeline
 import dp_halfspace
 from dp_halfspace import (
     AdaptiveMarginClassifier,
+    ObjectivePerturbationClassifier,
     OutputPerturbationClassifier,
     PrivateAUCClassifier,
     PrivateConformalClassifier,
@@ -379,6 +380,7 @@ def test_what_does_not_run_on_chunks_says_so():
         OutputPerturbationClassifier(preconditioner=True, alpha=0.1, classes=[0, 1]),
         PrivateAUCClassifier(mechanism="output", data_norm=1.0, classes=[0, 1]),
         PrivateAUCClassifier(delta=0, classes=[0, 1]),
+        ObjectivePerturbationClassifier(rows="clipped", classes=[0, 1]),
     ]
     for model in refused:
         with pytest.raises(ValueError, match="rows in chunks are not supported"):
@@ -682,6 +684,11 @@ def test_what_a_foreign_task_warns_of_is_dropped(where):
         model.fit(rows, TWO)
         private_score(model, rows, TWO)
     assert "secret" not in [str(each.message) for each in seen]
+
+
+def test_nullable_columns_beside_others_have_nan_where_an_entry_is_missing():
+    frame = pd.DataFrame({"a": pd.array([1.0, None], "Float64"), "b": [1, 2]})
+    np.testing.assert_array_equal(_to_floats(frame, np.float64), [[1.0, 1.0], [np.nan, 2.0]])
 
 
 def test_what_this_library_raises_of_a_chunk_is_said():

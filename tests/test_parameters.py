@@ -4,6 +4,7 @@ import importlib
 import signal
 import warnings
 from contextlib import contextmanager
+from datetime import datetime
 from fractions import Fraction
 from inspect import signature
 from numbers import Real
@@ -230,3 +231,4 @@ def test_a_path_of_ridges_ends_where_its_start_overflows():
 def test_parameters_inside_of_others_are_stored_without_their_libraries():
     held = [pd.Series([1, 2]), (Path("a"), range(2))], {"key": pd.Index(["x"])}
     assert storable(held) == ([[1, 2], ("a", [0, 1])], {"key": ["x"]})
+    assert type(storable([pd.Timestamp("2026-01-31")])[0]) is datetime

@@ -29,6 +29,7 @@ import dp_halfspace
 from dp_halfspace import (
     AdaptiveMarginClassifier,
     ObjectivePerturbationClassifier,
+    OutputPerturbationClassifier,
     PrivacyLedger,
     PrivateAUCClassifier,
     PrivateKernelClassifier,
@@ -534,6 +535,10 @@ def test_people_of_one_row_each_are_records_bit_for_bit(name, form):
         PrivateAUCClassifier(delta=0.0),
         PrivateTableClassifier(delta=0.0),
         ObjectivePerturbationClassifier(),
+        ObjectivePerturbationClassifier(rows="clipped"),
+        OutputPerturbationClassifier(),
+        OutputPerturbationClassifier(preconditioner=False),
+        OutputPerturbationClassifier(tilt=0.1),
     ],
 )
 def test_what_does_not_protect_people_refuses_groups_before_it_pays(model):

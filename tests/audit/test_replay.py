@@ -699,6 +699,7 @@ def test_digests_tell_values_apart_and_nothing_else():
         ValueError("b"), GD, clone(GD).set_params(epsilon=1.0), lambda: 0, lambda: 1,
         partial(max, 1), partial(max, 2), Quiet(1.0), Quiet(2.0), np.random.default_rng(0),
         np.random.default_rng(1), deque([1]), 1j, frozenset({1}), property(len), len,
+        np.eye(2, 3), np.asfortranarray(np.eye(2, 3)),
     ]  # fmt: skip
     assert len({fingerprint(value) for value in values}) == len(values)
     for value in values:
@@ -709,6 +710,9 @@ def test_digests_tell_values_apart_and_nothing_else():
         {f"{i}" for i in range(98, -1, -1)}
     )
     assert fingerprint(threading.Lock()) == fingerprint(threading.Lock())
+    raised = ValueError("b")
+    raised.__context__ = KeyError("a label")
+    assert fingerprint(raised) != fingerprint(ValueError("b"))
 
 
 @pytest.mark.sampled(5)

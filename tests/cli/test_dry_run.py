@@ -64,6 +64,12 @@ def test_a_dry_run_prints_the_columns_the_plan_the_outlook_and_the_cost(folder, 
     assert ["crp", "drop", "stated"] in map(str.split, capsys.readouterr().out.splitlines())
 
 
+def test_a_dry_run_says_that_a_guarantee_is_weak(folder, capsys):
+    del folder
+    assert main([*DRY, "--schema", "s.json", "--epsilon", "20"]) == 0
+    assert "note: epsilon=20 is a weak guarantee" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("labels", ["no", "no,no"])
 def test_labels_that_are_too_few_or_equal_are_refused(folder, capsys, labels):
     del folder

@@ -513,6 +513,11 @@ def test_row_groups_keep_the_types_of_their_file(tmp_path):
     parts = [encoding.to_coded_rows(read_frame(part)).dense(np.float64) for part in rows.values()]
     assert np.vstack(parts).tobytes() == encoding.to_coded_rows(whole).dense(np.float64).tobytes()
     assert np.vstack(parts).sum() == 79
+    # An index with a name is a column.
+    frame = pd.DataFrame({"a": [1.0], "y": [0]}, index=pd.Index([7], name="id"))
+    frame.to_parquet(tmp_path / "i.parquet")
+    rows, _ = read_parquet(tmp_path / "i.parquet", "y")
+    assert [list(part) for part in (rows.sample, *rows.values())] == [["a", "id"]] * 2
 
 
 def test_lists_have_no_dtypes():
@@ -778,3 +783,22 @@ def test_a_word_for_a_boolean_is_the_category_that_is_spelled_like_it():
     assert [both[name] for name in ("yes", "true", "no", "false")] == [0, 1, 2, 2]
     hashed = [cells.hashed_text_of(cell, None) for cell in ("yes", True, 1, "No", False, 0)]
     assert hashed == 3 * ["true"] + 3 * ["false"]
+
+
+@pytest.mark.parametrize(
+    ("categories", "places"),
+    [
+        (("Y", "N"), {"true": 0, "1": 0, "false": 1, "0": 1}),
+        (("f", "t"), {"true": 1, "1": 1, "false": 0, "0": 0}),
+        (("0", "1"), {"true": 1, "1": 1, "false": 0, "0": 0}),
+        (("true", "false"), {"true": 0, "1": 0, "false": 1, "0": 1}),
+        (("NO", "yes", "x"), {"true": 1, "1": 1, "false": 0, "0": 0}),
+        (("n", "y", "x"), {}),
+        (("N", "n"), {}),
+        (("N", "n", "y"), {}),
+        (("1", "2"), {"1": 0, "true": 0}),
+    ],
+)
+def test_booleans_and_digits_are_the_categories_that_a_reader_makes_of_them(categories, places):
+    found = cells.spellings(categories)
+    assert {name: found[name] for name in ("true", "1", "false", "0") if name in found} == places

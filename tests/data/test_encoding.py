@@ -451,6 +451,20 @@ def test_texts_of_numbers_are_equal_where_the_decimal_sign_makes_them_equal(kind
         assert (first == second).all() == equal
 
 
+@pytest.mark.parametrize(
+    ("rule", "days"),
+    [
+        ({"kind": "date", "format": "%d/%m/%Y"}, [12417.0, 12084.0, np.nan, np.nan]),
+        ("date", [np.nan, 12084.0, 12084.0, np.nan]),
+        ({"kind": "date", "range": [12000, 12090]}, [np.nan, 12084.0, 12084.0, np.nan]),
+    ],
+)
+def test_dates_are_days_since_1970_by_the_rule_of_their_column(rule, days):
+    """Also a number YYYYMMDD, unless a format says how dates are written; a boolean is none."""
+    cells = ["31/12/2003", "2003-02-01", 20030201, True]
+    np.testing.assert_array_equal(encoded_column(cells, rule)[1].ravel(), days)
+
+
 def test_a_category_is_spelled_as_it_is_stated():
     """Only booleans are found in other spellings: a reader may have written them."""
     _, rows = encoded_column(["oslo", "OSLO", "YES", "no", 1, 2], ["oslo", "yes", "no"])
@@ -465,7 +479,11 @@ def test_some_of_the_rows_are_those_of_the_table():
 
 @pytest.mark.parametrize(
     "text",
-    ['{"a": "text", "b": "date", "a": "number"}', '{"columns": {"a": 1, "b": 2, "a": 1}}'],
+    [
+        '{"a": "text", "b": "date", "a": "number"}',
+        '{"columns": {"a": 1, "b": 2, "a": 1}}',
+        '{"b": "date", "a": "text", "a": "number"}',
+    ],
 )
 def test_a_file_that_states_a_column_twice_is_refused(tmp_path, text):
     path = tmp_path / "schema.json"

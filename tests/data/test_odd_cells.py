@@ -431,7 +431,9 @@ def test_what_a_row_of_another_library_says_is_not_shown():
     assert caught.value.__context__ is None
 
 
-@pytest.mark.parametrize("odd", [10**450, "1" * 500, Decimal(10) ** 450, "", b" "])
+@pytest.mark.parametrize(
+    "odd", [10**450, -(10**450), "1" * 500, Decimal(10) ** 450, -(Decimal(10) ** 450), "", b" "]
+)
 def test_ids_that_are_blank_or_cannot_be_written_out_are_refused(odd):
     """They would all have one name."""
     with pytest.raises(ValueError, match="a value that names no person"):

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from dp_halfspace.datasets import make_halfspace
@@ -15,6 +15,7 @@ from dp_halfspace.datasets import make_halfspace
     st.floats(0, 1),
     st.integers(0, 2**32 - 1),
 )
+@example(n=200, d=3, margin=0.95, imbalance=0.5, seed=0)
 def test_unit_rows_with_margin_on_the_right_side(n, d, margin, imbalance, seed):
     X, y, w = make_halfspace(
         n, d, margin=margin, imbalance=imbalance, random_state=seed, return_separator=True

@@ -7,6 +7,7 @@ import pytest
 
 from dp_halfspace import AdaptiveMarginClassifier
 from dp_halfspace.datasets import make_halfspace
+from dp_halfspace.engine.linear import N_AVERAGED, N_STEPS
 from tests.instances import WAYS
 from tests.projection.references import matrix_of
 from tests.support import fitted
@@ -40,6 +41,15 @@ def test_rows_are_projected_where_a_number_of_components_is_stated(size, drawn):
     X, y = make_halfspace(3000, 6, random_state=0)
     model = AdaptiveMarginClassifier(classes=[-1, 1], data_norm=1.0, n_components=size)
     assert dict(model.plan(X, y).public)["n_components"] == (drawn,)
+
+
+@pytest.mark.parametrize(
+    ("iterate", "n_averaged"), [("averaged", N_AVERAGED), ("mean", N_STEPS), ("last", 1)]
+)
+def test_as_many_steps_are_averaged_as_the_parameter_says(iterate, n_averaged):
+    X, y = make_halfspace(3000, 6, random_state=0)
+    model = AdaptiveMarginClassifier(classes=[-1, 1], data_norm=1.0, iterate=iterate)
+    assert model._fit_plan(model._validate(X, y, None)).shape.n_averaged == n_averaged
 
 
 def test_only_ratios_of_class_weights_matter():

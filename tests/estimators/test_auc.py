@@ -197,3 +197,7 @@ def test_a_rare_flag_has_the_right_sign_at_every_share(delta):
             for labels in (y, 1 - y)
         ]
         assert fits[0].coef_[0, 0] > 0.0 > fits[1].coef_[0, 0]
+
+
+def test_without_an_intercept_the_threshold_is_zero(data):
+    assert model(fit_intercept=False).fit(*data).intercept_ == 0.0

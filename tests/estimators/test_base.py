@@ -77,6 +77,8 @@ def test_a_score_weighs_the_records_as_asked(kind):
     labels[:20] = 1 - labels[:20]
     assert model.score(X, labels) == pytest.approx(40 / 60)
     assert model.score(X, labels, weights) == pytest.approx(1.0 - 210.0 / 1830.0)
+    with pytest.raises(ValueError, match="inconsistent numbers of samples"):
+        model.score(X, labels[:1])
 
 
 @pytest.mark.sampled(16)

@@ -3,7 +3,9 @@
 import numpy as np
 import pytest
 from sklearn.base import clone
+from sklearn.frozen import FrozenEstimator
 from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
 
 from dp_halfspace import (
     AdaptiveMarginClassifier,
@@ -12,8 +14,10 @@ from dp_halfspace import (
     PrivateAUCClassifier,
     PrivateKernelClassifier,
     PrivateTableClassifier,
+    PrivateThresholdClassifier,
     PureHalfspaceClassifier,
 )
+from dp_halfspace._sklearn_compat import without_callbacks
 from dp_halfspace.estimators import base
 from dp_halfspace.model_selection import PrivateSearchCV
 from dp_halfspace.privacy import PrivacyRecord, geometric_run_count, random_stopping_event
@@ -159,6 +163,17 @@ def test_a_search_of_scikit_learn_may_pass_its_callbacks_on_and_ours_takes_none(
     GridSearchCV(inner, {"epsilon": [1.0, 2.0]}, cv=2, refit=False).fit(X, y)
     assert watching.seen.count(("begin", "fit")) == 4
     assert not hasattr(PrivateSearchCV(model, {"epsilon": [1.0]}), "set_callbacks")
+
+
+@needs_callbacks
+def test_runs_of_a_search_leave_the_callbacks_of_a_frozen_model():
+    """Its clones are itself, so they would be taken from the model of the user."""
+    watched = AdaptiveMarginClassifier().set_callbacks(Watching())
+    for model in (watched, make_pipeline(watched)):
+        without_callbacks(PrivateThresholdClassifier(FrozenEstimator(model)))
+        assert hasattr(watched, "_skl_callbacks")
+    without_callbacks(PrivateThresholdClassifier(make_pipeline(watched)))
+    assert not hasattr(watched, "_skl_callbacks")
 
 
 def test_versions_without_callbacks_fit_as_before(monkeypatch):

@@ -488,6 +488,17 @@ def test_rows_of_the_usual_length_are_scored_as_they_are():
     assert kept.mean() > 0.1
 
 
+@pytest.mark.parametrize("kind", [OutputPerturbationClassifier, ObjectivePerturbationClassifier])
+def test_longer_rows_are_shortened_as_in_the_fit(kind):
+    X, far = np.random.default_rng(0).normal(5.0, 1.0, size=(4000, 9)), np.full((1, 9), 1e9)
+    model = kind(epsilon=20.0, classes=[0, 1]).fit(X, (X[:, 0] > 5.0).astype(int))
+    rows = model.scaler_.transform(far)
+    assert np.linalg.norm(rows) < 0.9 * 3.0 * model.scaler_.clip
+    np.testing.assert_allclose(
+        model.decision_function(far), rows @ model.coef_[0] + model.intercept_
+    )
+
+
 def test_rows_are_scaled_down_to_a_stated_norm_unless_they_are_projected():
     X, y = separated(100, 30)
     model = ObjectivePerturbationClassifier(classes=[0, 1], epsilon=0.5, data_norm=1.0)

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy import sparse
+from sklearn.utils import get_tags
 
 from dp_halfspace import AdaptiveMarginClassifier, PrivateKernelClassifier, privacy
 from dp_halfspace.engine.plan import PublicFacts
@@ -137,6 +138,14 @@ def test_a_fit_shortens_rows_beyond_the_stated_norm_as_predictions_do():
     np.testing.assert_allclose(one.decision_function(X), other.decision_function(short), atol=1e-4)
 
 
+def test_sparse_columns_without_features_have_the_scores_of_dense_ones():
+    """Also where they were divided by a stated norm."""
+    X = np.random.default_rng(0).normal(scale=0.3, size=(500, 3))
+    model = PrivateKernelClassifier(n_components=3, margin=0.3, data_norm=2.0, classes=[0, 1])
+    scores = model.fit(sparse.csr_array(X), X[:, 0] > 0).decision_function(X)
+    np.testing.assert_allclose(model.decision_function(sparse.csr_array(X)), scores, rtol=1e-4)
+
+
 def test_scores_are_linear_in_the_released_features():
     X, y = crossed(1000)
     model = seeded(X, y)
@@ -147,11 +156,19 @@ def test_scores_are_linear_in_the_released_features():
     )
 
 
+def test_a_selected_margin_is_one_of_two_classes():
+    for margin, takes_more in (("select", False), ("auto", True)):
+        tags = get_tags(PrivateKernelClassifier(margin=margin)).classifier_tags
+        assert tags.multi_class is takes_more
+
+
 def test_kinds_of_maps():
     X, y = crossed(60)
     assert isinstance(seeded(X, y).feature_map_, FourierMap)
     assert isinstance(PrivateKernelClassifier().fit(X, y).feature_map_, AdditiveMap)
-    assert isinstance(seeded(X, y, kernel="polynomial").feature_map_, TensorSketchMap)
+    sketch = seeded(X, y, kernel="polynomial", data_norm=2.0, length_scale=4.0).feature_map_
+    assert isinstance(sketch, TensorSketchMap)
+    assert sketch.gain == 0.5
     both = seeded(X, y, projection="hadamard", n_components=700)
     assert isinstance(both.feature_map_, ProjectedFeatures)
     assert both.coef_.shape == (1, 500)

@@ -95,6 +95,20 @@ def test_rows_have_norm_one():
         assert rows.lengths().max() <= 1.0
 
 
+def test_rows_beyond_a_stated_norm_are_scaled_down_to_it():
+    X = np.random.default_rng(1).standard_normal((300, 4))
+    short = X * np.minimum(1.0, 1.5 / np.linalg.norm(X, axis=1, keepdims=True))
+    for kernel in ("auto", "linear"):
+        found, same = features(X, kernel=kernel, data_norm=1.5), features(short, kernel=kernel)
+        every = np.arange(300)
+        rows = found.rows(X).dense(every)
+        np.testing.assert_allclose(rows, same.rows(short).dense(every), atol=1e-6)
+    model = LabelPrivateClassifier(classes=[0, 1], kernel="linear")
+    for norm, shown in ((None, np.inf), (1.5, 1.5)):
+        fitted = model.set_params(data_norm=norm).fit(X, X[:, 0] > 0)
+        assert fitted.data_norm_ == shown
+
+
 def test_sparse_and_wide_rows_are_read_like_others(monkeypatch):
     X = np.random.default_rng(1).standard_normal((300, 8)) * [1, 1, 1, 9, 9, 9, 0, 0]
     for changed in ({"data_norm": 3.0}, {}):

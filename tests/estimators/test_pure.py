@@ -47,6 +47,14 @@ def test_what_was_counted_is_predicted_where_rounded_rows_have_zeros():
             assert counted == np.sum(model.predict(X) != y)
 
 
+def test_no_part_of_the_budget_counts_errors_and_no_margin_is_stated():
+    """A small table: there are no probabilities to calibrate."""
+    X, y = separated(400, 3)
+    model = PureHalfspaceClassifier(epsilon=3.0, classes=[0, 1])
+    assert not model._fit_plan(model._validate(X, y, None)).counts
+    assert not hasattr(model.fit(X, y), "margin_")
+
+
 def test_class_weights_move_the_choice():
     rng = np.random.default_rng(0)
     X = rng.standard_normal((200, 3)) / 4

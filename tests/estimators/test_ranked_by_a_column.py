@@ -245,6 +245,9 @@ def test_columns_share_a_place_in_the_list_where_they_encode_one():
     assert np.count_nonzero(repeats) == data.X.shape[1]
     assert np.bincount(np.array(owners) + 1, repeats).tolist() == [0, 60, 60, 60, 60]
     assert repeats_of([0, *[1] * 200]).tolist() == [60, *[1] * 200]
+    schema["a"] = {"kind": "number", "missing": "ignore"}
+    data = PrivateTableClassifier(schema=schema, classes=[0, 1])._validate(frame, [0], None)
+    assert owners_of(data.encoding).count(-1) == 1
 
 
 def test_nothing_is_released_that_was_not_entered(monkeypatch):

@@ -172,6 +172,10 @@ def test_a_tilt_knows_that_losses_may_weigh_nothing():
         costs.append((plan.risk.min_weight, plan.sensitivity))
     assert [least for least, _ in costs] == [1.0, 0.0]
     assert costs[0][1] < costs[1][1]
+    # So may those of the classes, if noisy counts decide.
+    for weight, least in (("balanced", 0.0), ({LABELS[0]: 0.5}, 0.5)):
+        plan = estimator.set_params(class_weight=weight)._fit_plan(estimator._validate(X, y, None))
+        assert getattr(plan, "inner", plan).plan.risk.min_weight == least
 
 
 # -- what weights are ----------------------------------------------------------------

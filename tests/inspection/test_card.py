@@ -130,7 +130,9 @@ def test_a_poor_outlook_is_said_with_what_it_would_take(tmp_path):
 
 def test_pure_dp_has_no_exceptions(tmp_path):
     model = AdaptiveMarginClassifier(classes=[0, 1], delta=0.0, data_norm=3e5).fit(X, Y)
-    _, text = text_of(model_card(model), tmp_path)
+    source, text = text_of(model_card(model), tmp_path)
+    assert "<h1>AdaptiveMarginClassifier</h1>" in source
+    assert "Labels, stated 0, 1" in text
     assert "times as likely. Suppose" in text
     assert "Columns not used" not in text
 
@@ -200,6 +202,7 @@ def test_columns_that_are_not_used_are_named_and_noise_is_grey(tmp_path):
     ).fit(rows, Y)
     source, text = text_of(model_card(model), tmp_path)
     assert "Columns not used 2" in text
+    assert re.search(r"Types of the columns: 0 number .* 1 number", text)
     assert "Number of columns 2" in text
     assert "Grey effects may be due to noise alone" in text
     assert "#999999" in source

@@ -4,6 +4,7 @@ from contextlib import nullcontext
 from dataclasses import fields
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
@@ -76,6 +77,8 @@ def test_public_scalers_in_front_count():
     natural = natural_coefficients(model.fit(X, y))
     np.testing.assert_allclose(scores_of(natural, X)[:, 0], model.decision_function(X), rtol=1e-9)
     np.testing.assert_allclose(natural.widths, [60, 300_000, 0.5])
+    named = model.fit(pd.DataFrame(X, columns=["age", "platelets", "share"]), y)
+    assert natural_coefficients(named).names == ("age", "platelets", "share")
     both = make_pipeline(scaler, AdaptiveMarginClassifier(epsilon=3, classes=[0, 1])).fit(X, y)
     natural = natural_coefficients(both)
     inner = as_it_is(both[-1].scaler_, scaler.fit_transform(X))

@@ -46,13 +46,17 @@ def equal_predictions(model, rows):
         (make_pipeline(RANGES, AdaptiveMarginClassifier(**STATED)), [-1.0, 1.0]),
         # Rows longer than data_norm are scaled down to it.
         (
-            make_pipeline(RANGES, OutputPerturbationClassifier(**{**STATED, "data_norm": 0.3})),
+            make_pipeline(
+                RANGES, OutputPerturbationClassifier(preconditioner=False, data_norm=0.3)
+            ),
             [0, 1],
         ),
+        # Columns keep their units, and missing entries are zeros.
+        (AdaptiveMarginClassifier(epsilon=0.005, margin=0.1), [0, 1]),
         (make_pipeline(RANGES, AdaptiveMarginClassifier(epsilon=3.0)), ["a", "b"]),
         (PrivateKernelClassifier(n_components=2, epsilon=3.0), [0, 1]),
     ],
-    ids=["two", "three", "texts", "truth", "public", "clipped", "both", "columns alone"],
+    ids=["two", "three", "texts", "truth", "public", "clipped", "filled", "both", "columns alone"],
 )
 def test_predictions_are_those_of_the_model(model, labels):
     pytest.importorskip("onnx")
@@ -62,6 +66,12 @@ def test_predictions_are_those_of_the_model(model, labels):
     equal_predictions(model, X)
     if len(labels) == 2:
         assert len(set(model.predict(X).tolist())) == 2
+
+
+def test_a_score_of_zero_is_one_for_the_first_label():
+    model = AdaptiveMarginClassifier(classes=[0, 1]).fit(X, np.minimum(Y, 1))
+    model.coef_, model.intercept_ = 0.0 * model.coef_, 0.0 * model.intercept_
+    equal_predictions(model, X)
 
 
 @pytest.mark.filterwarnings("ignore::dp_halfspace.PrivacyWarning")

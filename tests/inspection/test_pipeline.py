@@ -364,11 +364,12 @@ def test_models_without_privacy():
 
 
 def test_parameters_of_ours_that_give_something_away():
-    search = PrivateSearchCV(AdaptiveMarginClassifier(random_state=1), {})
-    reads = [f.reads for f in check_pipeline(search)]
-    assert len(reads) == 2
-    assert "seed" in reads[0]
-    assert "labels" in reads[1]
+    for seed in (0, np.int64(1)):
+        search = PrivateSearchCV(AdaptiveMarginClassifier(random_state=seed), {})
+        reads = [f.reads for f in check_pipeline(search)]
+        assert len(reads) == 2
+        assert "seed" in reads[0]
+        assert "labels" in reads[1]
 
 
 class Scaler(TransformerMixin, BaseEstimator):

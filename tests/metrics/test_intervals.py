@@ -213,3 +213,11 @@ def test_planted_bug_half_the_variance_is_seen(monkeypatch):
         except AssertionError:
             caught.append(name)
     assert len(caught) > len(SINGLE) // 2
+
+
+@pytest.mark.parametrize("name", ["roc_auc", "average_precision"])
+def test_noise_that_all_counts_of_scores_have_in_common_is_removed(name):
+    """Their total is the public number of records."""
+    counts = np.array([[40.0, 30.0, 20.0, 10.0], [5.0, 10.0, 20.0, 30.0]])
+    plain, shifted = (METRICS[name].estimate(Released(counts + c, 165, 9.0)) for c in (0.0, 7.0))
+    np.testing.assert_allclose(shifted, plain, atol=1e-6)

@@ -23,6 +23,7 @@ from dp_halfspace import (
     PrivacyLedger,
     PrivateAUCClassifier,
     PrivateSearchCV,
+    PrivateTableClassifier,
     privacy,
 )
 from dp_halfspace._params import MOST_TRAINED
@@ -477,3 +478,16 @@ def test_a_search_of_one_candidate_too_many_is_refused(n_repeats):
     search = PrivateSearchCV(AdaptiveMarginClassifier(classes=[0, 1]), grid, n_repeats=n_repeats)
     with pytest.raises(ValueError, match="a search has at most 1000 candidates"):
         search.plan(X, Y)
+
+
+def test_a_pure_estimator_is_searched_with_pure_dp():
+    """Unless the search states a delta of its own, as the page says."""
+    model = AdaptiveMarginClassifier(delta=0.0, data_norm=1.0, classes=[0, 1])
+    assert PrivateSearchCV(model, {"margin": [0.1, 0.2]}).plan(X, Y).delta == 0.0
+
+
+def test_columns_are_no_fact_of_a_search_that_chooses_their_schema():
+    schemas = [dict.fromkeys(map(str, range(X.shape[1])), kind) for kind in ("number", [-1, 1])]
+    model = PrivateTableClassifier(classes=[0, 1], schema=schemas[0])
+    for grid, is_fact in (({}, True), ({"schema": schemas}, False)):
+        assert ("columns" in dict(PrivateSearchCV(model, grid).plan(X, Y).public)) is is_fact

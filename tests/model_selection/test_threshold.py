@@ -352,6 +352,15 @@ def test_a_finite_threshold_without_room_is_no_silent_one():
     assert np.isfinite(thresholds).any()
 
 
+def test_a_noisy_count_below_zero_is_shown_as_zero():
+    X, _ = Rare().records(np.random.default_rng(0), 5500)
+    model = PrivateThresholdClassifier(Rare(), value=0.9, epsilon=0.3)
+    texts = [text for _ in range(9) for text in warned(model, X, np.zeros(5500, int))]
+    counts = [re.search("count there are (.*): every", text)[1] for text in texts]
+    assert "0" in counts
+    assert all(count.isdigit() for count in counts)
+
+
 def test_little_room_is_said():
     """Between one and one and a half times the least number useless thresholds are frequent."""
     X, Y = Rare().records(np.random.default_rng(0), 8500)

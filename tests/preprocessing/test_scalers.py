@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy import sparse
+from sklearn.utils import get_tags
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from dp_halfspace.exceptions import BudgetError
@@ -27,6 +28,11 @@ def table(n=3000, seed=0):
 @parametrize_with_checks([PrivateScaler(epsilon=3.0)])
 def test_scikit_learn(estimator, check):
     check(estimator)
+
+
+def test_scalers_say_that_they_take_missing_entries():
+    scalers = PrivateScaler(), PublicScaler([(0, 1)]), ReleasedScaler([0.0], [1.0]), CellScaler(0)
+    assert all(get_tags(scaler).input_tags.allow_nan for scaler in scalers)
 
 
 def test_units_are_released_and_booked():
