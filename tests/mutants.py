@@ -7983,8 +7983,8 @@ MUTANTS = [
         ),
         (
             "_cost_rounding",
-            "ridge=2.0 * n_samples",
-            "ridge=n_samples",
+            "2.0 / radius, radius",
+            "1.0 / radius, radius",
             "test_what_roundings_may_add_is_what_the_pages_state",
         ),
     ),

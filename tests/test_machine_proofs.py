@@ -253,7 +253,7 @@ def of_tallied_choices(rng):
     epsilon, asked = float(rng.lognormal()), []
 
     def record(utilities, epsilon, *, sensitivity=1.0, multiplicities, source):
-        asked.append(exponential._check_candidates(utilities, epsilon, sensitivity).rate)
+        asked.append(exponential._check_candidates(utilities, epsilon, sensitivity)[1])
         return 0
 
     with pytest.MonkeyPatch.context() as patch:

@@ -366,13 +366,10 @@ class PrivateKernelClassifier(DefaultStepsClassifier):
 
     def _set_fitted(self, fitted: Fitted, data: TrainingData, record: PrivacyRecord) -> None:
         super()._set_fitted(fitted, data, record)
-        self._longest = 1.0
         if "feature_map_" not in fitted.attributes:
             # The columns themselves, of a sparse matrix.
             self.feature_map_ = AdditiveMap(self.n_features_in_, 1, clip=math.inf)
             self.n_components_, self.coef_ = self.n_features_in_, self.coef_ * self.data_norm_
-        elif isinstance(self.feature_map_, AdditiveMap):
-            self._longest = math.inf
 
     def _bytes_to_score_a_row(self) -> int:
         return _feature_bytes(self.n_components_)
@@ -390,12 +387,16 @@ class PrivateKernelClassifier(DefaultStepsClassifier):
 
     def _features(self, X: Any) -> NDArray[np.float64]:
         """Return the features of rows in column scales."""
-        features = Features(self.feature_map_, self.data_norm_, longest=self._longest)
+        norm = self.data_norm_
+        features = Features(self.feature_map_, norm, longest=self._row_norm / norm)
         return features.write(X).astype(np.float64)
 
     @property
     def _row_norm(self) -> float:
-        return self._longest * self.data_norm_
+        # Columns of dense rows are clipped one by one, or are read by a selection as they are.
+        clip = getattr(self.feature_map_, "clip", math.inf)
+        keeps_length = math.isfinite(clip) or hasattr(self, "certainty_")
+        return math.inf if keeps_length else self.data_norm_
 
     @property
     def _is_binary(self) -> bool:

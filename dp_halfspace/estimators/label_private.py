@@ -49,6 +49,8 @@ from dp_halfspace.rows.rows import Rows, inverse_lengths
 _FITTED_ROWS = 5000
 # More columns have no further features, and are randomly projected to so many first.
 _MOST_LINEAR = 1024
+# Share of the entries of a column at each end that do not tell its range.
+_FEW = 0.01
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -130,11 +132,17 @@ def _clip_rows(X: Any, data_norm: float | None) -> Any:
 
 
 def _standard_scales(X: FloatArray) -> ColumnScales:
-    """Return mean and standard deviation of every column, or the size of a constant one."""
+    """Return mean and standard deviation of every column, or the size of a constant one.
+
+    Few entries far from all others count as the ends of a range, twice as wide as that of most.
+    """
     # Squares of relative entries do not overflow.
     peaks = np.abs(X).max(axis=0, initial=0.0)
     peaks[peaks == 0.0] = 1.0
-    found = StandardScaler().fit(X / peaks)
+    relative = X / peaks
+    low, high = np.quantile(relative, [_FEW, 1.0 - _FEW], axis=0)
+    reach = np.where(high > low, (high - low) / 2.0, np.inf)
+    found = StandardScaler().fit(np.clip(relative, low - reach, high + reach))
     return ColumnScales(found.mean_ * peaks, found.scale_ * peaks)
 
 

@@ -68,7 +68,11 @@ def test_columns_of_any_library_are_stored_as_lists_of_public_facts(made):
     """Without types of that library in the file; the model itself keeps what it was given."""
     rng = np.random.default_rng(0)
     table = pandas.DataFrame(
-        {"a": rng.uniform(0, 9, 500), "b": rng.choice(["x", "y", "z"], 500), "c": DAYS[0]}
+        {
+            "a": rng.uniform(0, 9, 500),
+            "b": rng.choice(["x", "y", "z"], 500),
+            "c": rng.choice(DAYS, 500),
+        }
     )
     labels = (table["a"] > 5).astype(int).to_numpy()
     schema = {"a": made([0, 9]), "b": made(["x", "y", "z"])}

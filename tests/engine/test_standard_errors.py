@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from dp_halfspace import AdaptiveMarginClassifier, PrivateKernelClassifier
-from dp_halfspace.engine import linear, standard_errors
+from dp_halfspace.engine import linear, noise_of_steps
 from dp_halfspace.engine.moment import DIRECTIONS, Centring
 from dp_halfspace.engine.noise_of_steps import mean_curvatures, step_errors
 from dp_halfspace.engine.steps import N_STEPS, first_walk
@@ -174,7 +174,7 @@ def test_errors_of_wide_rows_are_those_of_steps_without_curvature():
     known = replace(plan.known, length=0.7, walk=shape.walk(plan.known, 1.0))
     deviation = known.walk.errors_along(np.zeros(1))[0][0]
     moved, intercepts = linear.in_columns(shape, known, deviation * np.eye(514)[[0, 513]])
-    errors, of_intercept = linear.errors_of(shape, known, None)
+    errors, of_intercept = linear.errors_of(shape, known)
     np.testing.assert_allclose(errors, np.full((1, 513), moved[0, 0]))
     np.testing.assert_allclose(of_intercept, intercepts[1])
 
@@ -248,6 +248,6 @@ def test_the_constant_is_a_column_of_the_mean_square_of_its_entries(monkeypatch)
     # And the mean of the scores is that of its entries.
     seen = []
     keep = lambda means, *_: seen.append(means) or np.ones(1)  # noqa: E731
-    monkeypatch.setattr(standard_errors, "mean_curvatures", keep)
+    monkeypatch.setattr(noise_of_steps, "mean_curvatures", keep)
     step_errors(replace(walk, total=np.array([0.0, 60.0])), centring, 1000.0, np.ones(2))
     np.testing.assert_allclose(seen, [[3.0 * 0.5 / centring.length]])

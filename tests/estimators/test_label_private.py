@@ -95,6 +95,18 @@ def test_rows_have_norm_one():
         assert rows.lengths().max() <= 1.0
 
 
+def test_few_far_entries_do_not_set_the_scale_of_a_column():
+    """A flag that is as rare keeps its own scale."""
+    X = np.random.default_rng(1).standard_normal((2000, 3))
+    X[:, 2] = np.arange(2000) < 10
+    far = X.copy()
+    far[:10, 0], far[10:15, 1] = 1e12, -1e12
+    before, after = features(X).scales, features(far).scales
+    np.testing.assert_allclose(after.scale, before.scale, rtol=0.1)
+    np.testing.assert_allclose(after.center, before.center, atol=0.1)
+    assert before.scale[2] == pytest.approx(X[:, 2].std())
+
+
 def test_rows_beyond_a_stated_norm_are_scaled_down_to_it():
     X = np.random.default_rng(1).standard_normal((300, 4))
     short = X * np.minimum(1.0, 1.5 / np.linalg.norm(X, axis=1, keepdims=True))

@@ -128,8 +128,8 @@ def test_stages_look_round_the_winner_and_share_the_budget():
 
 def test_each_stage_draws_directions_of_its_own(problem, monkeypatch):
     streams = []
-    keep = lambda door, stream, *_: streams.append(stream) or np.ones(3)  # noqa: E731
-    monkeypatch.setattr(direction_search, "_choose_direction", keep)
+    keep = lambda plan, door, stream: streams.append(stream) or np.ones(3)  # noqa: E731
+    monkeypatch.setattr(direction_search.DirectionSearch, "_choose", keep)
     search(small_plan(n_stages=3), problem)
     assert [stream.seed for stream in streams] == [(*SEED, stage) for stage in range(3)]
 
