@@ -263,7 +263,8 @@ def _rows_for(model: Any, options: Any, roles: list[str]) -> tuple[Any, Any]:
         model.predict(rows.iloc[:1])
     except Exception as error:
         raise UserError(
-            f"{options.model} was saved by another version of dp_halfspace, which its card states"
+            f"{options.model} was saved by another version of dp_halfspace: use the one that its "
+            "card states"
         ) from error
     return table, rows
 
