@@ -14,9 +14,10 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
     >>> from dp_halfspace._suggestion import did_you_mean
     >>> did_you_mean("--epsilom", ["--epsilon", "--delta"])
     '; did you mean --epsilon?'
-    >>> did_you_mean("city", ["age", "income"])
+    >>> did_you_mean("--out", ["--groups", "--save"])
     ''
     """
-    names = {name.casefold(): name for name in known}
-    found = get_close_matches(word.casefold(), list(names), n=1)
+    # The dashes of options would make all of them similar.
+    names = {name.casefold().lstrip("-"): name for name in known}
+    found = get_close_matches(word.casefold().lstrip("-"), list(names), n=1)
     return f"; did you mean {names[found[0]]}?" if found else ""

@@ -149,7 +149,8 @@ class AdaptiveMarginClassifier(DefaultStepsClassifier):
         The public projection that was used; None if there was none.
     data_norm_ : float
         Norm to which longer rows are scaled down at prediction; infinite if column scales were
-        estimated, and after a selection for a small table.
+        estimated, after a selection for a small table, and if a perturbed objective divided rows by
+        their norms.
     scaler_ : ReleasedScaler, CellScaler or None
         Released column scales, which after the default steps clip columns at 1.5 of them and
         shorten long rows; None if none were estimated. For a model that was selected for a small

@@ -99,7 +99,7 @@ class PrivateAUCClassifier(PrivateLinearClassifier):
         Minus the threshold.
     data_norm_ : float
         Norm to which longer rows are scaled down at prediction; infinite if column scales were
-        estimated.
+        estimated, and for pure DP if rows were divided by their norms.
     scaler_ : ReleasedScaler or None
         Released column scales; None if none were estimated.
     fill_value_ : float or None

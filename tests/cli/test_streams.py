@@ -93,7 +93,7 @@ def test_what_is_said_prints_line_by_line():
 
 
 def test_a_letter_that_the_encoding_of_a_stream_lacks_is_replaced():
-    """Scores that were paid for would be lost otherwise."""
+    """A score would be lost after its budget was charged."""
     stream = io.TextIOWrapper(io.BytesIO(), encoding="ascii")
     write_out("caf\xe9 1.0\n", stream)
     assert stream.buffer.getvalue() == b"caf\\xe9 1.0\n"
