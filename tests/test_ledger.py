@@ -128,7 +128,7 @@ def test_worker_processes_refuse_what_they_cannot_reach(backend):
 
 def test_a_path_without_a_ledger_is_a_clear_error(tmp_path):
     with pytest.raises(
-        FileNotFoundError, match=r"there is no ledger at .*epsilon and delta make one"
+        FileNotFoundError, match=r"there is no ledger at .*epsilon and delta to make one"
     ):
         charged(DEFAULT, tmp_path / "nowhere.db").fit(X, Y)
 

@@ -233,7 +233,7 @@ class EffectsDisplay:
             If matplotlib is needed and not installed.
         """
         if not self.columns:
-            raise ValueError("no column has effects to draw, as texts and numbers without a range")
+            raise ValueError("no column has effects to draw: only those with a range have")
         rows = math.ceil(len(self.columns) / PANELS_IN_A_ROW)
         if figure is None:
             pyplot = optional("matplotlib.pyplot", "plot", "drawing")

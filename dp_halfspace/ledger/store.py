@@ -235,7 +235,9 @@ class FileStore(_HasTerms):
         A file that is no ledger, or is damaged, raises a ValueError.
         """
         if not path.exists():
-            raise FileNotFoundError(f"there is no ledger at {path}: epsilon and delta make one")
+            raise FileNotFoundError(
+                f"there is no ledger at {path}: give epsilon and delta to make one"
+            )
         # The first bytes identify a ledger. SQLite may write to a file that it opens, to recover
         # after a killed process, so it must not open other files.
         header = _header(path)
