@@ -109,9 +109,12 @@ def fit_label_features(
         sample = X[np.sort(rng.choice(X.shape[0], _FITTED_ROWS, replace=False))]
     sample = _clip_rows(sample, data_norm)
     feature_map: AdditiveMap | RademacherMap | None = None
-    if kernel == "auto" and d <= _MOST_LINEAR and not sparse.issparse(X):
+    terms = n_terms(d, WIDEST, COLUMN_TERMS)
+    # Sparse rows of many columns are mostly of text, whose columns have a common unit.
+    if kernel == "auto" and d <= _MOST_LINEAR and (terms or not sparse.issparse(X)):
+        sample = _dense(sample)
         scales: ColumnScales | float = _standard_scales(sample)
-        feature_map = draw_additive(d, n_terms(d, WIDEST, COLUMN_TERMS), n_fourier, rng)
+        feature_map = draw_additive(d, terms, n_fourier, rng)
     else:
         scales = _largest_entry(sample)
         feature_map = draw_rademacher(d, _MOST_LINEAR, rng) if d > _MOST_LINEAR else None
@@ -149,11 +152,15 @@ def _standard_scales(X: FloatArray) -> ColumnScales:
 def _scale_rows(X: Any, scales: ColumnScales | float) -> Any:
     """Return columns in their scales, or rows divided by a number; nothing overflows."""
     if isinstance(scales, ColumnScales):
-        return in_column_scales(X, scales)
+        return in_column_scales(_dense(X), scales)
     values = X.data if sparse.issparse(X) else X
     values /= scales
     np.clip(values, -LONGEST, LONGEST, out=values)
     return X
+
+
+def _dense(X: Any) -> FloatArray:
+    return np.asarray(X.toarray() if sparse.issparse(X) else X)
 
 
 def _largest_entry(X: Any) -> float:
@@ -166,7 +173,7 @@ def _largest_entry(X: Any) -> float:
 def _features(X: Any, feature_map: AdditiveMap | RademacherMap | None) -> FloatArray:
     """Return curves and Fourier features of columns, projections, or the columns themselves."""
     if feature_map is None:
-        return np.asarray(X.toarray() if sparse.issparse(X) else X)
+        return _dense(X)
     if isinstance(feature_map, RademacherMap):
         return feature_map.apply(X)
     return feature_map.apply(X / math.sqrt(X.shape[1])).astype(np.float64)
@@ -274,7 +281,7 @@ class LabelPrivateClassifier(PrivateLinearClassifier):
     kernel : {"auto", "linear"}, default="auto"
         ``"auto"`` takes standardised columns, two cosines of each of up to 170 columns (one of up
         to 256), and random Fourier features of all columns. ``"linear"`` takes the columns as they
-        are, and so does ``"auto"`` for sparse rows and for more than 1024 columns.
+        are, and so does ``"auto"`` for more than 1024 columns, and sparse rows of more than 256.
     n_fourier : int, default=1500
         Number of random Fourier features; an odd number is raised by one.
     n_components : int, "auto" or None, default="auto"

@@ -137,6 +137,16 @@ def test_sparse_and_wide_rows_are_read_like_others(monkeypatch):
         assert found.scales == pytest.approx(dense.scales)
 
 
+@pytest.mark.parametrize("width", [8, 300])
+def test_sparse_rows_of_few_columns_are_read_as_dense_ones(width):
+    rng = np.random.default_rng(1)
+    X = rng.standard_normal((300, width)) * rng.uniform(0.1, 10.0, width)
+    found = features(sparse.csr_array(X))
+    rows = found.rows(sparse.csr_array(X)).dense(np.arange(300))
+    same = features(X, kernel="auto" if width < 256 else "linear")
+    np.testing.assert_array_equal(rows, same.rows(X).dense(np.arange(300)))
+
+
 def test_full_whitening_gives_equal_variances():
     X = np.random.default_rng(1).standard_normal((500, 4)) * [1, 10, 100, 1000]
     found = features(X, kernel="linear", n_components=None, whitening=1.0)
