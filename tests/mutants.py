@@ -5060,9 +5060,9 @@ MUTANTS = [
         "model_selection/prefit.py",
         "tests/model_selection/test_threshold.py",
         (
-            "MeanSlack.step",
-            "rounded_up(_UTILITY_STEP / self.rate)",
-            "_UTILITY_STEP / self.rate",
+            "mean_slacks",
+            "rounded_up(_UTILITY_STEP / rate)",
+            "_UTILITY_STEP / rate",
             "test_shares_and_slacks_are_exact_multiples",
         ),
         (
@@ -5259,8 +5259,8 @@ MUTANTS = [
         ),
         (
             "Search.pure",
-            "min(_CHOICE_SHARE * run, 1.0 / (_PRECISION * self.n_samples))",
-            "_CHOICE_SHARE * run",
+            "min(CHOICE_SHARE * run, 1.0 / (_PRECISION * self.n_samples))",
+            "CHOICE_SHARE * run",
             "test_many_scores_pay_for_roundings_and_have_no_finer_noise_than_tells",
         ),
     ),

@@ -29,7 +29,7 @@ from dp_halfspace.metrics._table import ALIASES, METRICS, Metric
 from dp_halfspace.privacy import accounting
 from dp_halfspace.privacy.budget import Budget
 from dp_halfspace.privacy.door import Door
-from dp_halfspace.privacy.events import Event, Gaussian, number_to_json
+from dp_halfspace.privacy.events import Event, Gaussian, plain_data
 from dp_halfspace.privacy.mechanisms import (
     ExponentialChoice,
     GaussianNoise,
@@ -130,7 +130,7 @@ class PrivateScore:
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain data that JSON can hold, from which `from_dict` rebuilds the score."""
-        values = {each.name: _to_plain(getattr(self, each.name)) for each in fields(self)}
+        values = {each.name: plain_data(getattr(self, each.name)) for each in fields(self)}
         return {**values, "privacy_": self.privacy_.to_dict()}
 
     @classmethod
@@ -183,15 +183,6 @@ class PrivateScore:
         if self.is_uninformative:
             said.append(UNINFORMATIVE)
         return "\n".join(said)
-
-
-def _to_plain(value: Any) -> Any:
-    """Return numbers, labels and arrays of them as plain data; infinity becomes text."""
-    if isinstance(value, np.ndarray | np.generic):
-        value = value.tolist()
-    if isinstance(value, list | tuple):
-        return [_to_plain(each) for each in value]
-    return number_to_json(value) if isinstance(value, float) else value
 
 
 def _to_numbers(value: Any) -> Any:

@@ -241,7 +241,6 @@ class LabelStatistic:
         - Sensitivity: of the sum 1 for two classes, ``sqrt(2)`` for more; responses need none.
         - Proof: ``docs/proofs/label_privacy.md``, sections 1 to 3.
         """
-        del weights
         if isinstance(self.mechanism, RandomizedResponse):
             noisy = door.release(lambda classes: classes.astype(np.float64), self.mechanism)
             statistic = label_statistic(rows, noisy.astype(np.intp), self.n_classes)

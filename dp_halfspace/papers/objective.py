@@ -76,7 +76,6 @@ class GaussianLinearTerm:
 
     def variance(self, n_columns: int) -> float:
         """Return the variance of a coefficient, in a block of any size."""
-        del n_columns
         return self.sigma * self.sigma
 
     def norm_bound(self, n_blocks: int, n_columns: int) -> float:

@@ -12,7 +12,6 @@ fixed-point enclosure; both are refined until their order is certain (section 2 
 
 from __future__ import annotations
 
-import functools
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -128,7 +127,7 @@ def _fixed_point(value: Decimal, bits: int) -> int:
     return int((value * Decimal(1 << bits)).to_integral_value())
 
 
-@functools.lru_cache(maxsize=32)
+@lru_cache(maxsize=32)
 def _root_two_pi(digits: int) -> Decimal:
     """Return ``sqrt(2 pi)`` to ``digits`` digits, pi by Machin's formula in integers."""
     one = 10 ** (digits + 10)
@@ -513,7 +512,7 @@ def _draw_odd_numerators(count: int, source: ByteSource) -> list[int]:
     return [2 * int.from_bytes(raw[end - size : end], "little") + 1 for end in ends]
 
 
-@functools.lru_cache(maxsize=1)
+@lru_cache(maxsize=1)
 def _log_of_two() -> Decimal:
     """Return ``ln 2`` to `DIGITS` digits."""
     return decimal_context(DIGITS).ln(Decimal(2))

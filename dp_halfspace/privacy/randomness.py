@@ -34,11 +34,9 @@ class ByteSource(Protocol):
     @property
     def kind(self) -> str:
         """``"os"`` for operating-system randomness, ``"seeded"`` for a reproducible stream."""
-        ...
 
     def read(self, n: int) -> bytes:
         """Return the next ``n`` bytes."""
-        ...
 
     def branches(self) -> Callable[[int], ByteSource]:
         """Return sources of further bytes for the entries of one draw, by their number.
@@ -46,7 +44,6 @@ class ByteSource(Protocol):
         A draw must read a public number of bytes of the source itself. Where a private value or a
         rounding decides how many it takes, it reads the others here: they shift no later noise.
         """
-        ...
 
 
 @dataclass(frozen=True, slots=True)

@@ -193,13 +193,7 @@ def test_shares_and_slacks_are_exact_multiples():
         assert (up * crossing.COUNT_GRID).is_integer()
         assert up - down == 1.0 / crossing.COUNT_GRID
     for rate in (0.013, 0.37, 1.0, 5.1):
-        mean = prefit.MeanSlack(rate)
-        slacks = [
-            mean.step,
-            mean.mean,
-            mean.for_failure(1e-3),
-            slack_for_failure(7, rate, 0.03),
-        ]
+        slacks = [*prefit.mean_slacks(rate, 1e-3), slack_for_failure(7, rate, 0.03)]
         assert all((slack * crossing.COUNT_GRID).is_integer() for slack in slacks)
 
 
