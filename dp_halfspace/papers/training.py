@@ -87,11 +87,10 @@ class Problem:
         facts = self.facts
         kept = facts.n_features if linear_map is None else linear_map.n_components
         is_sparse = facts.is_sparse and linear_map is None
-        block_rows = block_size(facts.n_privacy_units, kept, is_sparse=is_sparse)
         return {
             "n_samples": facts.n_privacy_units,
             "n_columns": kept + (self.intercept is not None),
-            "block_rows": block_rows,
+            "block_rows": block_size(facts.n_privacy_units, kept, is_sparse=is_sparse),
         }
 
     def constant(self, default: float) -> float | None:

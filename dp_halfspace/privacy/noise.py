@@ -204,8 +204,6 @@ class GridNoise:
 
 def check_scale(scale: float, name: str) -> float:
     """Return a public noise scale as a float or refuse it."""
-    if type(scale) is float and 2.0**-900 <= scale <= 2.0**900:
-        return scale
     exact = positive_rational(scale, name)
     if not 1 / LARGEST_SCALE <= exact <= LARGEST_SCALE:
         raise ValueError(f"{name} must be between 2**-900 and 2**900, got {scale!r}")
