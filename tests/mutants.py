@@ -7855,7 +7855,7 @@ MUTANTS = [
         "tests/test_persons.py",
         (
             "LinearTraining.takes",
-            'takes = {"sample_weight", *(("chunks", "groups") if is_plain else ())}',
+            'takes = {"sample_weight", *(("chunks", "groups") if self.linear_map is None else ())}',
             'takes = {"sample_weight", "chunks", "groups"}',
             "test_what_does_not_protect_people_refuses_groups_before_it_pays",
         ),
@@ -7939,8 +7939,8 @@ MUTANTS = [
         "tests/estimators/test_perturbation.py",
         (
             "plan_pairs",
-            "UP, block_rows, normaliser",
-            "UP, 1, normaliser",
+            "block_size(n, d, is_sparse=facts.is_sparse)",
+            "1",
             "test_allowances_are_for_the_blocks_that_are_summed",
         ),
     ),

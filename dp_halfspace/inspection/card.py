@@ -271,8 +271,7 @@ def _measured(model: Any, scores: Sequence[Any]) -> str:
 
 
 def _cost_of_scores(record: PrivacyRecord) -> str:
-    facts = dict(record.public)
-    what = f"The scores on {facts['n_samples']} {unit_of(record)}s"
+    what = f"The scores on {dict(record.public)['n_samples']} {unit_of(record)}s"
     if not math.isfinite(record.epsilon):
         return f"{what} have no noise (ε is infinite), so they are not private."
     if record.noise == "seeded":

@@ -484,8 +484,7 @@ def _groups_of(
     if len(set(categories)) < len(categories):
         raise ValueError("by_values must not list a value twice; 1 and '1' are one value")
     number, is_hidden = spellings(categories), data.people is not None
-    what = "the group of each record"
-    column = column_of("by", by, len(data.codes), what, hides_rows=is_hidden)
+    column = column_of("by", by, len(data.codes), "the group of each record", hides_rows=is_hidden)
     codes = column.read(lambda cell: number.get(category_of(cell) or "", len(listed)), np.intp)
     return codes if data.order is None else codes[data.order]
 

@@ -282,8 +282,7 @@ class LabelSearch:
         points = rows.dense(np.arange(rows.shape[0]))
         relative, size = weights / weights.max(), n_outputs * rows.shape[1]
         losses = door.map(lambda classes: linear_losses(points, classes, relative, self.margin))
-        found = run_search(self.search, size, losses, seed=self.seed)
-        return found.reshape(n_outputs, -1)
+        return run_search(self.search, size, losses, seed=self.seed).reshape(n_outputs, -1)
 
 
 def plan_labels(

@@ -144,8 +144,7 @@ class LinearTraining(FitPlan):
         """
         takes = {"sample_weight"} if self.solver == "objective_perturbation" else set()
         if self.solver == "noisy_gd":
-            is_plain = self.linear_map is None
-            takes = {"sample_weight", *(("chunks", "groups") if is_plain else ())}
+            takes = {"sample_weight", *(("chunks", "groups") if self.linear_map is None else ())}
         return frozenset(takes)
 
     def with_class_weights(self, weights: FloatArray) -> LinearTraining:

@@ -327,8 +327,7 @@ class TensorSketchMap:
                 image += self.constant * sketch[[-1]].toarray()
                 np.clip(image, -_SATURATED, _SATURATED, out=image)
                 product = product * fft.rfft(image, axis=1)
-            features = fft.irfft(product, n=size, axis=1) / largest_norm
-            out[rows] = within_unit_ball(features)
+            out[rows] = within_unit_ball(fft.irfft(product, n=size, axis=1) / largest_norm)
         return out
 
 

@@ -44,8 +44,7 @@ class RobustProblem:
     gap: float
 
     def __post_init__(self) -> None:
-        budget = (self.n_features, self.epsilon, self.delta)
-        check_problem(self.n_samples, *budget, gap=self.gap)
+        check_problem(self.n_samples, self.n_features, self.epsilon, self.delta, gap=self.gap)
         require("positive and finite", data_norm=self.data_norm)
         if self.radius is not None:
             require("positive and finite", radius=self.radius)
@@ -91,8 +90,7 @@ def tilted_noise(problem: RobustProblem, tilt: float, sensitivity: float) -> flo
     share = 0.5 if problem.loss.monotone else 1.0
     if tilt == 0.0:
         return min(share * slope * felt, smooth)
-    scale = tilt * slope * sensitivity
-    log = _log_generating(problem, scale)
+    log = _log_generating(problem, tilt * slope * sensitivity)
     rest = -math.expm1(-tilt * slope * felt)
     if problem.loss.monotone:
         grown = log + math.log1p(rest / 2.0 * math.exp(-log))
