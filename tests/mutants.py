@@ -344,7 +344,7 @@ MUTANTS = [
             "test_no_command_overwrites_a_ledger_that_it_was_not_told_of",
         ),
         (
-            "_check_target",
+            "check_files",
             "exists() and not path.is_file",
             "is_dir",
             "test_a_device_is_not_replaced_by_a_file",

@@ -325,7 +325,11 @@ def adversarial_risk_bound(
 
     found = least_bound(problem, regularization, bound)
     if radius is None and gap == 0.0 and tilt == 0.0:
-        number = _published_attacked(problem, attack, found, population=population)
+        # Corollary 2.1 or Proposition 4.1 of the paper for the attacked loss.
+        slope = 2.0 * problem.loss.lipschitz * (data_norm + attack.added_row_norm)
+        factor = 2.0 if delta == 0 or population else math.sqrt(2.0)
+        rate = problem.rate + (1.0 / n_samples if population else 0.0)
+        number = factor * slope**2 / found.regularization * rate
         return replace(found, published=number if number >= found.value else None)
     return found
 
@@ -350,13 +354,3 @@ def _dual_moments(linear: NoiseMoments, attack: Adversary) -> tuple[float, float
     if attack.norm == 2:
         return math.sqrt(math.pi) * gamma_ratio(a) * linear.felt, a * linear.felt_square
     return a * linear.felt, a * (1.0 + (a - 1) * 2.0 / math.pi) * linear.felt_square
-
-
-def _published_attacked(
-    problem: RobustProblem, attack: Adversary, found: RiskBound, *, population: bool
-) -> float:
-    """Return Corollary 2.1 or Proposition 4.1 of the paper for the attacked loss."""
-    slope = 2.0 * problem.loss.lipschitz * (problem.data_norm + attack.added_row_norm)
-    factor = 2.0 if problem.delta == 0 or population else math.sqrt(2.0)
-    rate = problem.rate + (1.0 / problem.n_samples if population else 0.0)
-    return factor * slope**2 / found.regularization * rate
