@@ -226,8 +226,8 @@ class PrivacyRecord:
         >>> round(record.attack_advantage(), 4), round(record.attack_tpr(0.01), 4)
         (0.1974, 0.0339)
         """
-        require("in [0, 1]", fpr=fpr)
         fpr = float(fpr)
+        require("in [0, 1]", fpr=fpr)
 
         def bound(signed: float) -> float:
             factor, delta = math.exp(abs(signed)), self.delta_at(abs(signed))
