@@ -138,8 +138,7 @@ class SharedLedger(BaseEstimator):
 
         Refusals name an epsilon with which the same fit is accepted.
         """
-        plan = partial(self._record_with, data)
-        opened = opened_ledger(ledger, type(self).__name__, plan)
+        opened = opened_ledger(ledger, type(self).__name__, partial(self._record_with, data))
         warn_of_repeated_fits(type(self), record, opened, X)
         return authorise(record, noise_source(self.random_state), opened)
 

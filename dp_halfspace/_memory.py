@@ -8,7 +8,7 @@ number of rows or of distinct cells may be private, so its message is replaced.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import numpy as np
@@ -47,13 +47,12 @@ def refuse_beyond_memory(n_bytes: float, what: str, instead: str) -> None:
     ...
     ValueError: a table of 10^12 columns needs more memory than there is: use fewer columns
     """
-    is_granted = n_bytes <= _MOST_BYTES
-    try:
-        np.empty(int(n_bytes) if is_granted else 0, dtype=np.uint8)
-    except MemoryError:
-        is_granted = False
-    if not is_granted:  # raised outside the handler, so that no other message is its context
-        raise ValueError(f"{what} needs more memory than there is: {instead}")
+    with suppress(MemoryError):
+        if n_bytes <= _MOST_BYTES:
+            np.empty(int(n_bytes), dtype=np.uint8)
+            return
+    # Raised outside the block, so that no other message is its context.
+    raise ValueError(f"{what} needs more memory than there is: {instead}")
 
 
 @contextmanager

@@ -115,10 +115,8 @@ def calls_of_sklearn() -> list[tuple[str, Mapping[str, Any]]]:
     return found[::-1]
 
 
-@cache
-def _controller() -> ThreadpoolController:
-    """Find the native thread pools once, because the search takes longer than a small fit."""
-    return ThreadpoolController()
+# Finds the native thread pools once, because the search takes longer than a small fit.
+_controller = cache(ThreadpoolController)
 
 
 def single_blas_thread() -> AbstractContextManager[Any]:

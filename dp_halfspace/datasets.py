@@ -194,8 +194,7 @@ def _frame(table: Any) -> Any:
     """Return a frame of pandas that keeps Arrow's types: others follow from what is missing."""
     import pandas  # noqa: PLC0415 (optional dependency)
 
-    rows = readable_table(table)
-    return rows.to_pandas(types_mapper=pandas.ArrowDtype, ignore_metadata=True)
+    return readable_table(table).to_pandas(types_mapper=pandas.ArrowDtype, ignore_metadata=True)
 
 
 def _read_group(group: Any, names: list[str]) -> Any:

@@ -151,8 +151,7 @@ def _preview(
     parts += [f"  - {ask}" for ask in dict.fromkeys(plan.asks)]
     epsilon, delta = map(rounded_text, (record.epsilon, record.delta))
     parts.append(f"Cost:      epsilon {epsilon} at delta {delta}; unit: {_unit_of(groups)}")
-    if outlook is not None:
-        parts.append(f"Expect:    {outlook}")
+    parts.append(f"Expect:    {outlook}")
     return "\n".join(parts) + "\n", record
 
 

@@ -50,8 +50,7 @@ def demo(options: Any) -> None:
     X, y = load_breast_cancer(return_X_y=True)
     splits = StratifiedShuffleSplit(options.repeats, test_size=0.25, random_state=0)
     n_train, n_test = map(len, next(splits.split(X, y)))
-    version = dp_halfspace.__version__
-    title = _TITLE.format(version, n_train, n_test, X.shape[1], n_train**-2.0)
+    title = _TITLE.format(dp_halfspace.__version__, n_train, n_test, X.shape[1], n_train**-2.0)
     scores = score_all(X, y, budgets, splits)
     table, legend = format_scores(scores, budgets), _LEGEND.format(options.repeats)
     write_out(f"{title}\n\n{table}\n\n{fill(advice(scores, budgets), 100)}\n\n{legend}\n")

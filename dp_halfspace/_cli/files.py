@@ -38,7 +38,13 @@ def check_files(options: Any) -> None:
     for option, path in written:
         if belongs_to_ledger(path):
             raise UserError(f"{option}: {path} is a file of a ledger, which is never overwritten")
-        _check_target(path, option)
+        folder = path.absolute().parent
+        if not folder.is_dir():
+            raise UserError(f"{option}: the folder {folder} does not exist; create it first")
+        # A device or a pipe would be replaced instead of written to.
+        is_other = path.exists() and not path.is_file()
+        if is_other or not os.access(folder, os.W_OK):
+            raise UserError(f"{option}: {path} cannot be written to")
 
 
 def _files_of(options: Any, names: dict[str, str]) -> list[tuple[str, Path]]:
@@ -56,16 +62,6 @@ def _is_same(one: Path, other: Path) -> bool:
         if os.path.samefile(one, other):
             return True
     return os.path.realpath(one).casefold() == os.path.realpath(other).casefold()
-
-
-def _check_target(path: Path, option: str) -> None:
-    folder = path.absolute().parent
-    if not folder.is_dir():
-        raise UserError(f"{option}: the folder {folder} does not exist; create it first")
-    # A device or a pipe would be replaced instead of written to.
-    is_other = path.exists() and not path.is_file()
-    if is_other or not os.access(folder, os.W_OK):
-        raise UserError(f"{option}: {path} cannot be written to")
 
 
 def write_whole(path: Path, write: Callable[[Path], Any]) -> None:

@@ -62,8 +62,7 @@ def readable(path: Path) -> Iterator[None]:
         raise UserError(f"cannot read {path}: {reason}") from error
 
 
-def _pandas() -> Any:
-    return optional("pandas", "table", "reading a table")
+_pandas = partial(optional, "pandas", "table", "reading a table")
 
 
 # A column of a CSV is stored as floats only if every float has the canonical value of its string.

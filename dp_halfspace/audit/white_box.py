@@ -444,7 +444,15 @@ class History:
                 return np.ravel(self.others[last] - value) / max(float(np.abs(value).max()), 1e-300)
             raise outcome.error or _OtherPlanError(_OTHER_COUNT)
 
-        return shifted(_solve(gap, math.prod(shape)))
+        size = math.prod(shape)
+        found = root(gap, np.zeros(size), options={"eps": 1e-8})
+        if np.abs(found.fun).max() > _EQUAL:
+            # The minimiser of a hinge loss has kinks as a function of its linear term, at which
+            # Newton's method may stop far from the zero. The function is monotone, so steps along
+            # the gap itself converge, with more fits.
+            with np.errstate(all="ignore"):
+                found = root(gap, np.zeros(size), method="df-sane", options={"fatol": 1e-12})
+        return shifted(np.asarray(found.x))
 
     def compare_releases(self) -> list[ReplayedRelease]:
         """Compare the releases of both data sets; the distance of those that cannot be is NaN.
@@ -459,17 +467,3 @@ class History:
             size = math.nan if i in self.unsolved else size
             found.append(ReplayedRelease(entry.mechanism, size, sensitivity))
         return found
-
-
-def _solve(gap: Callable[[FloatArray], FloatArray], size: int) -> FloatArray:
-    """Find a zero of a gap.
-
-    The minimiser of a hinge loss has kinks as a function of its linear term, at which Newton's
-    method may stop far from the zero. The function is monotone, so steps along the gap itself
-    converge, with more fits.
-    """
-    found = root(gap, np.zeros(size), options={"eps": 1e-8})
-    if np.abs(found.fun).max() > _EQUAL:
-        with np.errstate(all="ignore"):
-            found = root(gap, np.zeros(size), method="df-sane", options={"fatol": 1e-12})
-    return np.asarray(found.x)

@@ -56,14 +56,11 @@ _BEYOND_LIMIT = re.compile(r"(?:[<>]=?|[\u2264\u2265])\s*(?P<limit>\S.*)")
 # Notations that only a column of numbers reads, and what is left of each. They are undone in this
 # order, each once, and each covers the whole text. A percentage is the number before its sign.
 _CURRENCY = "[$\u00a2-\u00a5\u0e3f\u20a0-\u20cf]"
-_NOTATIONS = tuple(
-    (re.compile(notation), left)
-    for notation, left in (
-        (r"\(([^-+()]*)\)", r"-\1"),  # (12.3)
-        (r"([^-+()]*)-", r"-\1"),  # 12.3-
-        (rf"([-+]?)\s*{_CURRENCY}\s*(.*)", r"\1\2"),  # $5, -$5 and $-5
-        (rf"(.*?)\s*(?:{_CURRENCY}|%)", r"\1"),  # 5 EUR with its sign, 45 %
-    )
+_NOTATIONS = (
+    (re.compile(r"\(([^-+()]*)\)"), r"-\1"),  # (12.3)
+    (re.compile(r"([^-+()]*)-"), r"-\1"),  # 12.3-
+    (re.compile(rf"([-+]?)\s*{_CURRENCY}\s*(.*)"), r"\1\2"),  # $5, -$5 and $-5
+    (re.compile(rf"(.*?)\s*(?:{_CURRENCY}|%)"), r"\1"),  # 5 EUR with its sign, 45 %
 )
 # All characters of these notations without a unit; most texts have others.
 _NOTATED = re.compile(rf"(?:[-+<>=\u2264\u2265\u2212()0-9.,eE%'\u2019\s]|{_CURRENCY})*")

@@ -351,8 +351,7 @@ def _score(  # noqa: PLR0917 - a fit, and what its noise is scaled by
     # Seeds are allowed here: nothing private is released.
     with fits_not_counted(), IGNORED_WARNINGS:
         fit.fit(X, y)
-        codes = np.searchsorted(classes, y_test)
-        area = _area(fit.decision_function(X_test), codes, len(classes))
+        area = _area(fit.decision_function(X_test), np.searchsorted(classes, y_test), len(classes))
         return float(fit.score(X_test, y_test)), area
 
 

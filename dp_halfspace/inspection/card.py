@@ -235,9 +235,8 @@ def _public(model: Any, groups: str | None) -> str:
 def _spent(record: PrivacyRecord, ledger: PrivacyLedger | None) -> str:
     """State what the fit cost, and what the ledger says of all releases and of its rest."""
     fit = f"ε = {rounded_text(record.epsilon, 3)}, δ = {rounded_text(record.delta, 2)}"
-    pure = record.delta > 0 and record.delta_at(record.epsilon) == 0.0
     rows = [("This fit", fit)]
-    if pure:
+    if record.delta > 0 and record.delta_at(record.epsilon) == 0.0:
         rows.append(("Of that δ", "nothing is spent: the guarantee of this fit is pure ε-DP"))
     if ledger is None:
         return f"{table(*rows)}\n<p>No ledger was given: other releases are not accounted for.</p>"
@@ -272,8 +271,7 @@ def _measured(model: Any, scores: Sequence[Any]) -> str:
 
 
 def _cost_of_scores(record: PrivacyRecord) -> str:
-    facts = dict(record.public)
-    what = f"The scores on {facts['n_samples']} {unit_of(record)}s"
+    what = f"The scores on {dict(record.public)['n_samples']} {unit_of(record)}s"
     if not math.isfinite(record.epsilon):
         return f"{what} have no noise (ε is infinite), so they are not private."
     if record.noise == "seeded":

@@ -72,8 +72,7 @@ def to_onnx(model: Any) -> Any:
     is_binary = len(parts.coefficients) == 1
     if is_binary:
         scores = graph.apply("Squeeze", scores, np.array([1]))
-        second = graph.apply("Greater", scores, 0.0)
-        codes = graph.apply("Cast", second, to=kinds.INT64)
+        codes = graph.apply("Cast", graph.apply("Greater", scores, 0.0), to=kinds.INT64)
     else:
         codes = graph.apply("ArgMax", scores, axis=1, keepdims=0)
     labels = _plain_labels(parts.model.classes_)
@@ -112,8 +111,7 @@ class _Graph:
     def _constant(self, value: Any) -> str:
         """Store numbers, or texts, and return their name."""
         name = f"constant_{len(self.constants)}"
-        array = self._onnx.numpy_helper.from_array(np.asarray(value), name)
-        self.constants.append(array)
+        self.constants.append(self._onnx.numpy_helper.from_array(np.asarray(value), name))
         return name
 
     def length(self, rows: str) -> str:

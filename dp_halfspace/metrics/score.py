@@ -29,7 +29,7 @@ from dp_halfspace.metrics._table import ALIASES, METRICS, Metric
 from dp_halfspace.privacy import accounting
 from dp_halfspace.privacy.budget import Budget
 from dp_halfspace.privacy.door import Door
-from dp_halfspace.privacy.events import Event, Gaussian, number_to_json
+from dp_halfspace.privacy.events import Event, Gaussian, plain_data
 from dp_halfspace.privacy.mechanisms import (
     ExponentialChoice,
     GaussianNoise,
@@ -130,7 +130,7 @@ class PrivateScore:
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain data that JSON can hold, from which `from_dict` rebuilds the score."""
-        values = {each.name: _to_plain(getattr(self, each.name)) for each in fields(self)}
+        values = {each.name: plain_data(getattr(self, each.name)) for each in fields(self)}
         return {**values, "privacy_": self.privacy_.to_dict()}
 
     @classmethod
@@ -183,15 +183,6 @@ class PrivateScore:
         if self.is_uninformative:
             said.append(UNINFORMATIVE)
         return "\n".join(said)
-
-
-def _to_plain(value: Any) -> Any:
-    """Return numbers, labels and arrays of them as plain data; infinity becomes text."""
-    if isinstance(value, np.ndarray | np.generic):
-        value = value.tolist()
-    if isinstance(value, list | tuple):
-        return [_to_plain(each) for each in value]
-    return number_to_json(value) if isinstance(value, float) else value
 
 
 def _to_numbers(value: Any) -> Any:
@@ -493,8 +484,7 @@ def _groups_of(
     if len(set(categories)) < len(categories):
         raise ValueError("by_values must not list a value twice; 1 and '1' are one value")
     number, is_hidden = spellings(categories), data.people is not None
-    what = "the group of each record"
-    column = column_of("by", by, len(data.codes), what, hides_rows=is_hidden)
+    column = column_of("by", by, len(data.codes), "the group of each record", hides_rows=is_hidden)
     codes = column.read(lambda cell: number.get(category_of(cell) or "", len(listed)), np.intp)
     return codes if data.order is None else codes[data.order]
 

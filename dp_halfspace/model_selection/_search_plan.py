@@ -31,6 +31,7 @@ from dp_halfspace.privacy.random_stopping import (
     run_count_distribution,
 )
 from dp_halfspace.privacy.record import PrivacyRecord
+from dp_halfspace.theory.margin_guarantees import CHOICE_SHARE
 
 Choice: TypeAlias = ExponentialChoice | GaussianNoise | L2LaplaceNoise | NoNoise
 # The record of the fit of a candidate, as a function of its epsilon.
@@ -38,9 +39,6 @@ Candidate: TypeAlias = Callable[[float], PrivacyRecord]
 
 SEARCH_SELECTIONS = ("auto", "random_stopping", "exponential", "gaussian")
 
-# Fraction of epsilon for one exponential mechanism, which costs three percent of mu, and the
-# largest one for a noisy score of a pure DP run.
-_CHOICE_SHARE = 0.1
 # The noise of a score need not be smaller than this fraction of the records.
 _PRECISION = 5e-4
 # Relative accuracy of the search for the largest budget of a candidate.
@@ -152,7 +150,7 @@ class Search:
     def pure(self, distribution: RunCountDistribution) -> SearchPlan:
         """Plan random stopping for pure DP runs."""
         run = self.epsilon / (2.0 + distribution.eta) * WIDE_DOWN
-        score = min(_CHOICE_SHARE * run, 1.0 / (_PRECISION * self.n_samples))
+        score = min(CHOICE_SHARE * run, 1.0 / (_PRECISION * self.n_samples))
         each = run - score
         choice = L2LaplaceNoise(score_sensitivity(self.n_samples), score)
         # The cost of a run is rounded up: it is at most run / WIDE_DOWN.
@@ -174,13 +172,13 @@ class Search:
     def exponential(self) -> SearchPlan:
         """Plan the training of all candidates, and one exponential mechanism."""
         sensitivity = score_sensitivity(self.n_samples)
-        return self._beside(ExponentialChoice(sensitivity, _CHOICE_SHARE * self.epsilon))
+        return self._beside(ExponentialChoice(sensitivity, CHOICE_SHARE * self.epsilon))
 
     def _beside(self, choice: ExponentialChoice | GaussianNoise) -> SearchPlan:
         """Plan the training of all candidates by what a choice among them leaves of the budget."""
         count = len(self.candidates)
         if self.delta == 0:
-            each = (1.0 - _CHOICE_SHARE) * self.epsilon / count * WIDE_DOWN
+            each = (1.0 - CHOICE_SHARE) * self.epsilon / count * WIDE_DOWN
         else:
             each = self._largest_epsilon(choice)
         return SearchPlan(each, None, choice, _all_events(self.records(each), choice))

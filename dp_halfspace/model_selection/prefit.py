@@ -188,54 +188,39 @@ def slack_for_failure(n_candidates: int, rate: float, beta: float) -> float:
     return crossing.rounded_up(math.log(max(n_candidates - 1, 1) / beta) / rate)
 
 
-@dataclass(frozen=True, slots=True)
-class MeanSlack:
-    """Amount by which a target is raised so that it is met in expectation over the noise.
+def mean_slacks(rate: float, beta: float) -> tuple[float, float, float]:
+    """Return by how much a target is raised so that it is met in expectation over the noise.
 
     Each step away from the last candidate, which always meets the target, is penalised by a public
-    ``step`` of utility. However many candidates miss the target, their total weight is then at most
-    ``odds`` times that of the first candidate that meets it. ``docs/proofs/operating_points.md``,
-    section 3.
+    loss of utility, so that its weight is about .9 of that of the next one. However many candidates
+    miss the target, their total weight is then at most ``odds`` times that of the first candidate
+    that meets it. The mean slack is the mean cost of choices that miss the target.
+    ``docs/proofs/operating_points.md``, section 3.
 
-    Attributes
+    Parameters
     ----------
     rate : float
         The weight of a candidate is the exponential of the rate times its utility.
+    beta : float
+        Largest probability of each candidate but the last at the deficit.
+
+    Returns
+    -------
+    mean, step, deficit : float
+        The mean slack, the loss of utility of each step, and the utility of the last candidate.
     """
-
-    rate: float
-
-    @property
-    def step(self) -> float:
-        """Loss of utility of a candidate relative to the next one: a weight of about .9."""
-        return crossing.rounded_up(_UTILITY_STEP / self.rate)
-
-    @property
-    def odds(self) -> float:
-        """Bound on the weight of all candidates before one, relative to the weight of that one."""
-        return 1.0 / math.expm1(self.rate * self.step)
-
-    @property
-    def mean(self) -> float:
-        """Records by which the target is raised: the mean cost of choices that miss it."""
-        if math.isinf(self.rate):
-            return 0.0
-        if self.rate > _LARGEST_RATE_OF_TWO:
-            return crossing.rounded_up(math.log1p(self.odds) / self.rate)
-        # A record that is left out changes the weights of others by at most this factor.
-        moved = math.exp(self.rate)
-        meeting = math.exp(self.rate * self.step) + 1.0 / moved
-        odds = self.odds / (meeting * math.e * moved)
-        return crossing.rounded_up(moved * float(lambertw(odds).real) / self.rate)
-
-    def for_failure(self, beta: float) -> float:
-        """Return the deficit at which each candidate but the last has probability at most `beta`.
-
-        The utility of the last candidate is this deficit.
-        """
-        if math.isinf(self.rate):
-            return 0.0
-        return crossing.rounded_up(max(math.log(self.odds / beta), 0.0) / (2.0 * self.rate))
+    step = crossing.rounded_up(_UTILITY_STEP / rate)
+    if math.isinf(rate):
+        return 0.0, step, 0.0
+    odds = 1.0 / math.expm1(rate * step)
+    deficit = crossing.rounded_up(max(math.log(odds / beta), 0.0) / (2.0 * rate))
+    if rate > _LARGEST_RATE_OF_TWO:
+        return crossing.rounded_up(math.log1p(odds) / rate), step, deficit
+    # A record that is left out changes the weights of others by at most this factor.
+    moved = math.exp(rate)
+    meeting = math.exp(rate * step) + 1.0 / moved
+    shared = float(lambertw(odds / (meeting * math.e * moved)).real)
+    return crossing.rounded_up(moved * shared / rate), step, deficit
 
 
 # Public candidates: multiples of an eighth in log-odds for probabilities; for scores of unknown
@@ -654,11 +639,10 @@ class PrivateConformalClassifier(PrefitClassifier):
         epsilon, share = float(self.epsilon), crossing.rounded_up(float(self.coverage))
         # A record moves each utility by at most one: `docs/proofs/operating_points.md`, section 3.
         choice = NoNoise() if math.isinf(epsilon) else ExponentialChoice(1.0, epsilon)
-        rule = MeanSlack(epsilon / 2.0)
+        mean, step, lacking = mean_slacks(epsilon / 2.0, 1.0 - share)
         # With fewer records than this, sets contain all classes.
-        few = crossing.rounded_up(share * (_LEAST_MISSED * rule.mean) / (1.0 - share))
-        lacking = rule.for_failure(1.0 - share)
-        return _SetSize(choice, share, rule.mean, rule.step, few, lacking)
+        few = crossing.rounded_up(share * (_LEAST_MISSED * mean) / (1.0 - share))
+        return _SetSize(choice, share, mean, step, few, lacking)
 
     def _release(self, plan: _SetSize, door: Door) -> None:
         """Count the true classes above every candidate, and choose one.

@@ -366,8 +366,7 @@ class PrivateSearchCV(WrappingClassifier):
         n_outputs = 1 if classes is None or len(classes) == 2 else len(classes)
         n_bytes = NUMBER_BYTES * n_candidates * n_outputs * X.shape[1]
         what = f"a search that keeps {n_candidates} models until one is chosen"
-        instead = "use fewer candidates, or selection='random_stopping'"
-        refuse_beyond_memory(n_bytes, what, instead)
+        refuse_beyond_memory(n_bytes, what, "use fewer candidates, or selection='random_stopping'")
 
     def _grid(self) -> list[_Params]:
         """List the candidates; public."""

@@ -241,7 +241,6 @@ class LabelStatistic:
         - Sensitivity: of the sum 1 for two classes, ``sqrt(2)`` for more; responses need none.
         - Proof: ``docs/proofs/label_privacy.md``, sections 1 to 3.
         """
-        del weights
         if isinstance(self.mechanism, RandomizedResponse):
             noisy = door.release(lambda classes: classes.astype(np.float64), self.mechanism)
             statistic = label_statistic(rows, noisy.astype(np.intp), self.n_classes)
@@ -283,8 +282,7 @@ class LabelSearch:
         points = rows.dense(np.arange(rows.shape[0]))
         relative, size = weights / weights.max(), n_outputs * rows.shape[1]
         losses = door.map(lambda classes: linear_losses(points, classes, relative, self.margin))
-        found = run_search(self.search, size, losses, seed=self.seed)
-        return found.reshape(n_outputs, -1)
+        return run_search(self.search, size, losses, seed=self.seed).reshape(n_outputs, -1)
 
 
 def plan_labels(

@@ -181,8 +181,7 @@ def plan_selection(
         each, choice = budget, NoNoise()
     elif kind == "exponential":
         choice = ExponentialChoice(score_bound, CHOICE_SHARE * epsilon)
-        beside = Budget.gaussian(mu_beside(choice.epsilon, epsilon, delta))
-        each = beside.equal_parts(count)
+        each = Budget.gaussian(mu_beside(choice.epsilon, epsilon, delta)).equal_parts(count)
     else:
         total, runs = budget.mu, count
         if kind == "random_stopping":

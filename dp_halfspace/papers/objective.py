@@ -76,7 +76,6 @@ class GaussianLinearTerm:
 
     def variance(self, n_columns: int) -> float:
         """Return the variance of a coefficient, in a block of any size."""
-        del n_columns
         return self.sigma * self.sigma
 
     def norm_bound(self, n_blocks: int, n_columns: int) -> float:
@@ -390,8 +389,7 @@ def _with_output(
         rounding = linear.rounding(risk.n_blocks, risk.n_columns)
     total = risk.total(ridge)
     radius = risk.radius(ridge) + size / total * UP
-    change = risk.gradient_change
-    goal = tolerance(risk, ridge, radius, change, linear=size, linear_error=rounding)
+    goal = tolerance(risk, ridge, radius, risk.gradient_change, linear=size, linear_error=rounding)
     sensitivity = 2.0 * math.sqrt(risk.n_stacked) * goal.certified / total * UP
     output = left.noise(sensitivity)
     return PerturbedMinimiser(risk, ridge, radius, goal, sensitivity, output, linear, optimizer)

@@ -81,8 +81,7 @@ def plan_pairs(
     if share is not None:
         normaliser *= 4.0 * share * (1.0 - share)
     loss = get_loss(problem.loss)
-    block_rows = block_size(n, d, is_sparse=facts.is_sparse)
-    risk = PairRisk(loss, n, d, UP, block_rows, normaliser)
+    risk = PairRisk(loss, n, d, UP, block_size(n, d, is_sparse=facts.is_sparse), normaliser)
     perturbed = mechanism == "objective"
     epsilon, delta = budget.epsilon, budget.delta
     if problem.alpha is None:

@@ -87,11 +87,10 @@ class Problem:
         facts = self.facts
         kept = facts.n_features if linear_map is None else linear_map.n_components
         is_sparse = facts.is_sparse and linear_map is None
-        block_rows = block_size(facts.n_privacy_units, kept, is_sparse=is_sparse)
         return {
             "n_samples": facts.n_privacy_units,
             "n_columns": kept + (self.intercept is not None),
-            "block_rows": block_rows,
+            "block_rows": block_size(facts.n_privacy_units, kept, is_sparse=is_sparse),
         }
 
     def constant(self, default: float) -> float | None:
@@ -145,8 +144,7 @@ class LinearTraining(FitPlan):
         """
         takes = {"sample_weight"} if self.solver == "objective_perturbation" else set()
         if self.solver == "noisy_gd":
-            is_plain = self.linear_map is None
-            takes = {"sample_weight", *(("chunks", "groups") if is_plain else ())}
+            takes = {"sample_weight", *(("chunks", "groups") if self.linear_map is None else ())}
         return frozenset(takes)
 
     def with_class_weights(self, weights: FloatArray) -> LinearTraining:

@@ -107,7 +107,6 @@ class ColumnScaler(DenseTransformer):
         transformer
             The transformer itself.
         """
-        del y
         # The scaler itself is unchanged if the columns are refused.
         other = clone(self)
         n_columns = check_dense(other, X, reset=True).shape[1]

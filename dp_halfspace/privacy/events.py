@@ -12,9 +12,11 @@ import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
-from numbers import Integral
 from typing import Any, TypeAlias, get_args
 
+import numpy as np
+
+from dp_halfspace._params import checked_size
 from dp_halfspace._rounding import DOWN, TINY
 from dp_halfspace.privacy.profiles import LEAST_PARAMETER, Term, check_nonnegative
 
@@ -30,10 +32,12 @@ def number_to_json(value: float) -> float | str:
     return value if math.isfinite(value) else str(value)
 
 
-def _to_json(value: Any) -> Any:
+def plain_data(value: Any) -> Any:
     """Return the value of a field as plain data for JSON."""
-    if isinstance(value, tuple):
-        return [_to_json(item) for item in value]
+    if isinstance(value, np.ndarray | np.generic):
+        value = value.tolist()
+    if isinstance(value, list | tuple):
+        return [plain_data(item) for item in value]
     if isinstance(value, _Plain):
         return value.to_dict()
     return number_to_json(value) if isinstance(value, float) else value
@@ -46,18 +50,27 @@ def check_event(name: str, event: Any) -> Event:
     return event
 
 
-def _count(name: str, count: int) -> int:
-    """Return `count` as an int >= 1 or raise naming `name`."""
-    if isinstance(count, bool) or not isinstance(count, Integral) or count < 1:
-        raise ValueError(f"{name} must be an integer >= 1, got {count!r}")
-    return int(count)
+def _check_shares(name: str, shares: Sequence[float]) -> tuple[float, ...]:
+    return tuple(check_nonnegative(name, share) for share in shares)
+
+
+def _check_vertices(
+    name: str, vertices: Sequence[tuple[int, float]]
+) -> tuple[tuple[int, float], ...]:
+    found = [(checked_size("multiplicity", n), check_nonnegative("mu", mu)) for n, mu in vertices]
+    if not any(mu == 0.0 for _, mu in found):
+        raise ValueError(f"{name} must include one with mu = 0")
+    return tuple(found)
 
 
 # Checks of the fields that are not numbers >= 0.
 _CHECKS: dict[str, Callable[[str, Any], Any]] = {
     "event": check_event,
-    "count": _count,
-    "n_records": _count,
+    "count": checked_size,
+    "n_records": checked_size,
+    "pairwise": lambda _, flag: bool(flag),
+    "shares": _check_shares,
+    "vertices": _check_vertices,
 }
 
 
@@ -70,14 +83,9 @@ class _Plain:
             check = _CHECKS.get(field.name, check_nonnegative)
             object.__setattr__(self, field.name, check(field.name, getattr(self, field.name)))
 
-    def _store(self, **values: object) -> None:
-        """Replace fields by their checked values."""
-        for name, value in values.items():
-            object.__setattr__(self, name, value)
-
     def to_dict(self) -> dict[str, Any]:
         """Plain data from which `event_from_dict` rebuilds the event."""
-        values = {field.name: _to_json(getattr(self, field.name)) for field in fields(self)}
+        values = {field.name: plain_data(getattr(self, field.name)) for field in fields(self)}
         return {"type": type(self).__name__, **values}
 
 
@@ -118,16 +126,12 @@ class RandomStopping(_Plain):
     shares: tuple[float, ...] = (1.0,)
 
     def __post_init__(self) -> None:
-        mean_runs = check_nonnegative("mean_runs", self.mean_runs)
-        if mean_runs < 1.0:
+        _Plain.__post_init__(self)
+        if self.mean_runs < 1.0:
             raise ValueError(f"mean_runs must be at least 1, got {self.mean_runs!r}")
-        shares = tuple(check_nonnegative("shares", share) for share in self.shares)
         # At a very negative epsilon every delta is 1, so a smaller mass is no bound.
-        if not mean_runs * math.fsum(shares) >= 1.0:
+        if not self.mean_runs * math.fsum(self.shares) >= 1.0:
             raise ValueError(f"shares must sum to 1 / mean_runs at least, got {self.shares!r}")
-        log_ratio = check_nonnegative("log_ratio", self.log_ratio)
-        mu = check_nonnegative("mu", self.mu)
-        self._store(mean_runs=mean_runs, log_ratio=log_ratio, mu=mu, shares=shares)
 
     def describe(self) -> str:
         """One line for an auditor."""
@@ -293,16 +297,6 @@ class ObjectivePerturbation(_Plain):
     log_ratio: float
     vertices: tuple[tuple[int, float], ...]
     pairwise: bool = False
-
-    def __post_init__(self) -> None:
-        log_ratio = check_nonnegative("log_ratio", self.log_ratio)
-        vertices = tuple(
-            (_count("multiplicity", count), check_nonnegative("mu", mu))
-            for count, mu in self.vertices
-        )
-        if not any(mu == 0.0 for _, mu in vertices):
-            raise ValueError("vertices must include one with mu = 0")
-        self._store(log_ratio=log_ratio, vertices=vertices, pairwise=bool(self.pairwise))
 
     def describe(self) -> str:
         """One line for an auditor."""

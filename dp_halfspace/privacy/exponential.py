@@ -17,8 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dp_halfspace.privacy.events import Pure
-from dp_halfspace.privacy.interception import ExponentialMechanism
+from dp_halfspace.privacy.interception import ExponentialMechanism, PureMechanism
 from dp_halfspace.privacy.noise import (
     LARGEST_SCALE,
     SMALLEST_COUNT_RATE,
@@ -199,7 +198,7 @@ class TalliedChoice(ExponentialMechanism):
 
 
 @dataclass(frozen=True, slots=True)
-class CountedChoice:
+class CountedChoice(PureMechanism):
     """A `TalliedChoice` with a part of the budget, and a noisy cost of the chosen candidate.
 
     Candidate ``j`` and integer ``m`` have together a probability proportional to
@@ -231,11 +230,6 @@ class CountedChoice:
         """Rates at which the probability of a noisy cost decays below and above the cost."""
         epsilon = positive_rational(self.epsilon, "epsilon")
         return epsilon - positive_rational(self.choice_epsilon, "choice_epsilon"), epsilon
-
-    @property
-    def event(self) -> Pure:
-        """The cost of both together: ``Pure(epsilon)``."""
-        return Pure(self.epsilon)
 
     def perturb(self, value: NDArray[Any], source: ByteSource) -> NDArray[np.float64]:
         """Return the number of the chosen candidate, and its cost with noise."""

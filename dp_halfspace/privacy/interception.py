@@ -25,11 +25,9 @@ class Mechanism(Protocol):
     @property
     def event(self) -> Event:
         """The event of the release."""
-        ...
 
     def perturb(self, value: NDArray[np.float64], source: ByteSource) -> NDArray[np.float64]:
         """Return the released value."""
-        ...
 
 
 class PureMechanism:

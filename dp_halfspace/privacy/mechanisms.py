@@ -210,7 +210,6 @@ class NoNoise:
 
     def perturb(self, value: NDArray[np.float64], source: ByteSource) -> NDArray[np.float64]:
         """Return the value as it is."""
-        del source
         return value
 
 
@@ -235,7 +234,6 @@ class Ledger(Protocol):
 
     def charge(self, record: PrivacyRecord) -> None:
         """Charge the record durably, or raise BudgetError and charge nothing."""
-        ...
 
 
 @dataclass(slots=True)

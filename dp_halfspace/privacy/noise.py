@@ -12,7 +12,6 @@ fixed-point enclosure; both are refined until their order is certain (section 2 
 
 from __future__ import annotations
 
-import functools
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -128,7 +127,7 @@ def _fixed_point(value: Decimal, bits: int) -> int:
     return int((value * Decimal(1 << bits)).to_integral_value())
 
 
-@functools.lru_cache(maxsize=32)
+@lru_cache(maxsize=32)
 def _root_two_pi(digits: int) -> Decimal:
     """Return ``sqrt(2 pi)`` to ``digits`` digits, pi by Machin's formula in integers."""
     one = 10 ** (digits + 10)
@@ -205,8 +204,6 @@ class GridNoise:
 
 def check_scale(scale: float, name: str) -> float:
     """Return a public noise scale as a float or refuse it."""
-    if type(scale) is float and 2.0**-900 <= scale <= 2.0**900:
-        return scale
     exact = positive_rational(scale, name)
     if not 1 / LARGEST_SCALE <= exact <= LARGEST_SCALE:
         raise ValueError(f"{name} must be between 2**-900 and 2**900, got {scale!r}")
@@ -513,7 +510,7 @@ def _draw_odd_numerators(count: int, source: ByteSource) -> list[int]:
     return [2 * int.from_bytes(raw[end - size : end], "little") + 1 for end in ends]
 
 
-@functools.lru_cache(maxsize=1)
+@lru_cache(maxsize=1)
 def _log_of_two() -> Decimal:
     """Return ``ln 2`` to `DIGITS` digits."""
     return decimal_context(DIGITS).ln(Decimal(2))

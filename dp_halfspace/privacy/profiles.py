@@ -167,8 +167,6 @@ def root(
     def difference(t: float) -> float:
         return max(-1e4, min(1e4, function(t) - level))
 
-    if low == high:
-        return low
     return float(brentq(difference, low, high, xtol=1e-300, rtol=rtol, maxiter=2000))
 
 

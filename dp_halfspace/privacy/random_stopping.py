@@ -19,13 +19,13 @@ from dataclasses import dataclass, replace
 from decimal import Decimal, localcontext
 from functools import lru_cache
 from itertools import accumulate
-from numbers import Integral
 from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import exprel, ndtr
 
+from dp_halfspace._params import checked_size, require
 from dp_halfspace.privacy.accounting import calibrate
 from dp_halfspace.privacy.events import RandomStopping
 from dp_halfspace.privacy.noise import DIGITS, LazyUniform, decimal_context, uniform_below
@@ -244,16 +244,13 @@ class RunCountDistribution:
     k_max: int
 
     def __post_init__(self) -> None:
-        eta, r, k_max = float(self.eta), float(self.r), self.k_max
+        eta, r, k_max = float(self.eta), float(self.r), checked_size("k_max", self.k_max)
         if not -1.0 < eta <= _LARGEST_ETA:
             raise ValueError(f"eta must be in (-1, {_LARGEST_ETA:g}], got {self.eta!r}")
-        if not 0.0 < r <= 1.0:
-            raise ValueError(f"r must be in (0, 1], got {self.r!r}")
-        if isinstance(k_max, bool) or not isinstance(k_max, Integral):
-            raise ValueError(f"k_max must be an integer, got {k_max!r}")
-        if not 1 <= k_max <= MOST_RUNS:
-            raise ValueError(f"k_max must be from 1 to {MOST_RUNS}, got {k_max!r}")
-        for name, value in (("eta", eta + 0.0), ("r", r), ("k_max", int(k_max))):
+        require("in (0, 1]", r=r)
+        if k_max > MOST_RUNS:
+            raise ValueError(f"k_max must be at most {MOST_RUNS}, got {k_max!r}")
+        for name, value in (("eta", eta + 0.0), ("r", r), ("k_max", k_max)):
             object.__setattr__(self, name, value)
 
     @property
@@ -405,8 +402,7 @@ def run_count_distribution(
     """
     if n_candidates < 1:
         raise ValueError(f"n_candidates must be at least 1, got {n_candidates!r}")
-    if not 0.0 < miss < 1.0:
-        raise ValueError(f"miss must be in (0, 1), got {miss!r}")
+    require("in (0, 1)", miss=miss)
     RunCountDistribution(eta, 1.0, 1)  # This refuses a shape that is out of range.
     share = 1.0 - 1.0 / n_candidates
     if miss >= share:

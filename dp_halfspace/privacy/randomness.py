@@ -12,7 +12,6 @@ import hashlib
 import math
 import os
 import threading
-import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -22,7 +21,7 @@ from typing import ClassVar, NoReturn, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from dp_halfspace.exceptions import PrivacyWarning
+from dp_halfspace.exceptions import warn_caller
 
 # Bytes of one call of SHAKE-256.
 _CHUNK_BYTES = 4096
@@ -34,11 +33,9 @@ class ByteSource(Protocol):
     @property
     def kind(self) -> str:
         """``"os"`` for operating-system randomness, ``"seeded"`` for a reproducible stream."""
-        ...
 
     def read(self, n: int) -> bytes:
         """Return the next ``n`` bytes."""
-        ...
 
     def branches(self) -> Callable[[int], ByteSource]:
         """Return sources of further bytes for the entries of one draw, by their number.
@@ -46,7 +43,6 @@ class ByteSource(Protocol):
         A draw must read a public number of bytes of the source itself. Where a private value or a
         rounding decides how many it takes, it reads the others here: they shift no later noise.
         """
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,11 +200,9 @@ def noise_source(random_state: int | None) -> ByteSource:
     if random_state is None:
         return OS_RANDOMNESS
     source = SeededBytes(_check_seed(random_state), "noise")
-    warnings.warn(
+    warn_caller(
         "random_state is an int, so the noise is reproducible: the privacy guarantee does not hold "
-        "against anyone who knows the seed. Use random_state=None for a real release.",
-        PrivacyWarning,
-        stacklevel=2,
+        "against anyone who knows the seed. Use random_state=None for a real release."
     )
     return source
 

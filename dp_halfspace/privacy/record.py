@@ -6,7 +6,7 @@ import json
 import math
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from decimal import ROUND_CEILING, Context
 from numbers import Integral, Real
 from typing import Any
@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from scipy.optimize import minimize_scalar
 
+from dp_halfspace._params import require
 from dp_halfspace._rounding import UP
 from dp_halfspace.privacy import accounting
 from dp_halfspace.privacy.events import (
@@ -21,6 +22,7 @@ from dp_halfspace.privacy.events import (
     Repeated,
     event_from_dict,
     number_to_json,
+    plain_data,
     single_runs,
     to_dp_event,
 )
@@ -225,8 +227,7 @@ class PrivacyRecord:
         (0.1974, 0.0339)
         """
         fpr = float(fpr)
-        if not 0.0 <= fpr <= 1.0:
-            raise ValueError(f"fpr must be in [0, 1], got {fpr!r}")
+        require("in [0, 1]", fpr=fpr)
 
         def bound(signed: float) -> float:
             factor, delta = math.exp(abs(signed)), self.delta_at(abs(signed))
@@ -281,14 +282,8 @@ class PrivacyRecord:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data that JSON can hold; infinities appear as the text "inf"."""
-        return {
-            "epsilon": number_to_json(self.epsilon),
-            "delta": self.delta,
-            "adjacency": self.adjacency,
-            "events": [event.to_dict() for event in self.events],
-            "noise": self.noise,
-            "public": {name: _thaw(value) for name, value in dict(self.public).items()},
-        }
+        values = {field.name: plain_data(getattr(self, field.name)) for field in fields(self)}
+        return {**values, "public": dict(values["public"])}
 
     def to_dp_events(self) -> list[dict[str, Any]]:
         """Every release by the names of ``dp_accounting``, so that others can recompute the cost.
@@ -334,7 +329,7 @@ class PrivacyRecord:
 
         Raises ValueError if the events do not prove the claim or a field is missing or unknown.
         """
-        expected = {"epsilon", "delta", "adjacency", "events", "noise", "public"}
+        expected = {field.name for field in fields(cls)}
         if set(data) != expected:
             raise ValueError(f"a record has the fields {sorted(expected)}, got {sorted(data)}")
         events = tuple(event_from_dict(event) for event in data["events"])
@@ -359,11 +354,6 @@ def _freeze(value: Any) -> Any:
     if isinstance(value, Mapping):
         value = tuple(value.items())
     return tuple(map(_freeze, value)) if isinstance(value, list | tuple) else str(value)
-
-
-def _thaw(value: Any) -> Any:
-    """Turn tuples into lists, as JSON has them."""
-    return [_thaw(item) for item in value] if isinstance(value, tuple) else value
 
 
 def rounded_text(value: float, digits: int = 6) -> str:

@@ -41,26 +41,6 @@ class FeatureMap(RowMap, Protocol):
         """Map every row; see `RowMap.apply`."""
 
 
-def cosines_and_sines(turns: FloatArray, out: SingleArray) -> None:
-    """Write cosines, then sines, of angles in turns, as rows of norm one.
-
-    `turns`, of shape (n, k), is overwritten; entries that are not finite count as 0. `out` has
-    shape (n, 2 k).
-    """
-    size = turns.shape[1]
-    with np.errstate(over="ignore", invalid="ignore"):
-        if not np.isfinite(turns.sum()):
-            np.nan_to_num(turns, copy=False, posinf=0.0, neginf=0.0)
-        # Whole turns are removed, so that the numerical library computes every angle in the same
-        # way.
-        turns -= np.rint(turns)
-    angles = turns.astype(np.float32)
-    angles *= np.float32(2.0 * math.pi)
-    np.cos(angles, out=out[:, :size])
-    np.sin(angles, out=out[:, size:])
-    out *= np.float32(1.0 / math.sqrt(size))
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class FourierMap:
     """Cosines and sines of random linear forms. Made by `draw_fourier`.
@@ -95,13 +75,24 @@ class FourierMap:
         X = checked_features(X, self.n_features_in)
         out = np.empty((X.shape[0], self.n_components), dtype=np.float32)
         frequencies = self.frequencies.astype(np.float64)
-        step = min(AT_ONCE, rows_of_block(NUMBER_BYTES * frequencies.shape[1]))
+        size = frequencies.shape[1]
+        step = min(AT_ONCE, rows_of_block(NUMBER_BYTES * size))
         for rows, block in row_blocks(X, step):
             # Products are in float64, so that their rounding errors hardly ever change a float32
             # feature.
             with np.errstate(over="ignore", invalid="ignore"):
                 turns = block @ frequencies
-            cosines_and_sines(turns, out[rows])
+                # A row of infinite numbers gets the features of zero, or others that are finite.
+                if not np.isfinite(turns.sum()):
+                    np.nan_to_num(turns, copy=False, posinf=0.0, neginf=0.0)
+                # Whole turns are removed, so that the numerical library computes every angle in the
+                # same way.
+                turns -= np.rint(turns)
+            angles = turns.astype(np.float32)
+            angles *= np.float32(2.0 * math.pi)
+            np.cos(angles, out=out[rows, :size])
+            np.sin(angles, out=out[rows, size:])
+        out *= np.float32(1.0 / math.sqrt(size))
         return out
 
 
@@ -336,8 +327,7 @@ class TensorSketchMap:
                 image += self.constant * sketch[[-1]].toarray()
                 np.clip(image, -_SATURATED, _SATURATED, out=image)
                 product = product * fft.rfft(image, axis=1)
-            features = fft.irfft(product, n=size, axis=1) / largest_norm
-            out[rows] = within_unit_ball(features)
+            out[rows] = within_unit_ball(fft.irfft(product, n=size, axis=1) / largest_norm)
         return out
 
 

@@ -30,7 +30,6 @@ from dp_halfspace._params import checked_size, require
 from dp_halfspace.data.sparse_rows import checked_csr
 
 
-@runtime_checkable
 class RowMap(Protocol):
     """A public map of rows, one by one."""
 

@@ -19,7 +19,8 @@ from dp_halfspace.privacy.profiles import gdp_mu
 from dp_halfspace.theory.margin_bound import excess_of_unit
 from dp_halfspace.theory.pure_bounds import chernoff_bound, pure_risk_bound
 
-# Share of epsilon that ``margin="select"`` spends on the choice, which costs three per cent of mu.
+# Share of epsilon for one choice of a margin or of a candidate of a search, which costs three per
+# cent of mu, and the largest one for the noisy score of a pure DP run.
 CHOICE_SHARE = 0.1
 
 

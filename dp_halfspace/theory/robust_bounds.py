@@ -44,8 +44,7 @@ class RobustProblem:
     gap: float
 
     def __post_init__(self) -> None:
-        budget = (self.n_features, self.epsilon, self.delta)
-        check_problem(self.n_samples, *budget, gap=self.gap)
+        check_problem(self.n_samples, self.n_features, self.epsilon, self.delta, gap=self.gap)
         require("positive and finite", data_norm=self.data_norm)
         if self.radius is not None:
             require("positive and finite", radius=self.radius)
@@ -91,8 +90,7 @@ def tilted_noise(problem: RobustProblem, tilt: float, sensitivity: float) -> flo
     share = 0.5 if problem.loss.monotone else 1.0
     if tilt == 0.0:
         return min(share * slope * felt, smooth)
-    scale = tilt * slope * sensitivity
-    log = _log_generating(problem, scale)
+    log = _log_generating(problem, tilt * slope * sensitivity)
     rest = -math.expm1(-tilt * slope * felt)
     if problem.loss.monotone:
         grown = log + math.log1p(rest / 2.0 * math.exp(-log))
@@ -327,7 +325,11 @@ def adversarial_risk_bound(
 
     found = least_bound(problem, regularization, bound)
     if radius is None and gap == 0.0 and tilt == 0.0:
-        number = _published_attacked(problem, attack, found, population=population)
+        # Corollary 2.1 or Proposition 4.1 of the paper for the attacked loss.
+        slope = 2.0 * problem.loss.lipschitz * (data_norm + attack.added_row_norm)
+        factor = 2.0 if delta == 0 or population else math.sqrt(2.0)
+        rate = problem.rate + (1.0 / n_samples if population else 0.0)
+        number = factor * slope**2 / found.regularization * rate
         return replace(found, published=number if number >= found.value else None)
     return found
 
@@ -352,13 +354,3 @@ def _dual_moments(linear: NoiseMoments, attack: Adversary) -> tuple[float, float
     if attack.norm == 2:
         return math.sqrt(math.pi) * gamma_ratio(a) * linear.felt, a * linear.felt_square
     return a * linear.felt, a * (1.0 + (a - 1) * 2.0 / math.pi) * linear.felt_square
-
-
-def _published_attacked(
-    problem: RobustProblem, attack: Adversary, found: RiskBound, *, population: bool
-) -> float:
-    """Return Corollary 2.1 or Proposition 4.1 of the paper for the attacked loss."""
-    slope = 2.0 * problem.loss.lipschitz * (problem.data_norm + attack.added_row_norm)
-    factor = 2.0 if problem.delta == 0 or population else math.sqrt(2.0)
-    rate = problem.rate + (1.0 / problem.n_samples if population else 0.0)
-    return factor * slope**2 / found.regularization * rate

@@ -193,13 +193,7 @@ def test_shares_and_slacks_are_exact_multiples():
         assert (up * crossing.COUNT_GRID).is_integer()
         assert up - down == 1.0 / crossing.COUNT_GRID
     for rate in (0.013, 0.37, 1.0, 5.1):
-        mean = prefit.MeanSlack(rate)
-        slacks = [
-            mean.step,
-            mean.mean,
-            mean.for_failure(1e-3),
-            slack_for_failure(7, rate, 0.03),
-        ]
+        slacks = [*prefit.mean_slacks(rate, 1e-3), slack_for_failure(7, rate, 0.03)]
         assert all((slack * crossing.COUNT_GRID).is_integer() for slack in slacks)
 
 
@@ -547,16 +541,11 @@ def test_a_score_at_the_threshold_is_positive():
 @every_target
 def test_the_candidate_that_meets_every_target_is_the_best_where_no_other_does(target):
     """Scores that are all equal: no threshold but an infinite one meets the target."""
-    rows, labels, seen = np.zeros((60, 1)), np.arange(60) % 2, []
-
-    def answer(value, mechanism, source):
-        seen.append(value)
-        return mechanism.perturb(value, source)
-
-    with intercept_releases(answer):
+    rows, labels = np.zeros((60, 1)), np.arange(60) % 2
+    with record_releases() as releases:
         value = 0.05 if target == "fpr" else 0.9
         PrivateThresholdClassifier(Rare(), target=target, value=value).fit(rows, labels)
-    utilities = seen[-1]
+    utilities = releases[-1].value
     assert utilities.argmax() == len(utilities) - 1
     assert utilities[-1] > 1.0
 
