@@ -3419,15 +3419,19 @@ MUTANTS = [
             "test_coefficients_of_noise_alone_do_not_grow",
         ),
         (
-            "corrected_line",
-            "clip) * class_weights[1]",
-            "clip)",
-            "test_short_steps_become_calibrated",
-        ),
-        (
             "recalibrated",
             "deviation=factor * walk.deviation",
             "deviation=walk.deviation",
+            "test_short_steps_become_calibrated",
+        ),
+    ),
+    *of(
+        "engine/probabilities.py",
+        "tests/engine/test_recalibration.py",
+        (
+            "corrected_line",
+            "clip) * class_weights[1]",
+            "clip)",
             "test_short_steps_become_calibrated",
         ),
     ),

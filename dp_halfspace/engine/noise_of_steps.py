@@ -3,9 +3,7 @@
 *Corrections.* Where noise is large, steps are short, and end before the sum of the losses is least.
 The gradients at the last points, which are released, say how far: their entry of the constant is
 the sum of the clipped slopes, and their product with the coefficients that of slopes times scores.
-Both sums vanish at the least sum of the losses. If scores are normal and the log odds of a label
-are those of its score but for an intercept and a factor, two equations tell these two numbers. The
-noisy minimiser of a regularised risk tells both sums, too.
+From these two sums intercept and length of the coefficients follow (`corrected_line`).
 
 *Standard errors.* The steps are nearly linear in their noise. Along an eigenvector of the second
 moment of final rows, the noise of every step is passed on by a recursion of public numbers and of
@@ -18,24 +16,21 @@ Derivations: ``docs/proofs/engine.md``, sections 6 and 7.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from scipy.optimize import least_squares
-from scipy.special import expit
 
 from dp_halfspace.engine.moment import Centring
-from dp_halfspace.engine.probabilities import link_of, probabilities_of
+from dp_halfspace.engine.probabilities import (
+    MASSES,
+    NODES,
+    corrected_line,
+    link_of,
+    probabilities_of,
+)
 from dp_halfspace.engine.steps import Walk, clip_of
 from dp_halfspace.rows.blocks import FloatArray
-
-# Points and weights of the mean over a standard normal number.
-NODES, _weights = np.polynomial.hermite_e.hermegauss(31)
-MASSES = _weights / _weights.sum()
-# Prior standard deviation of the logarithm of the factor of the coefficients.
-_DOUBT = 0.5
 
 
 def recalibrated(walk: Walk, centring: Centring, total: float, class_weights: FloatArray) -> Walk:
@@ -63,46 +58,6 @@ def recalibrated(walk: Walk, centring: Centring, total: float, class_weights: Fl
     corrected, factor = corrected_line(*numbers, **how, clip=clip_of(2), odds_of=link_of)
     average = np.append(factor * point[:size], corrected / constant)
     return replace(walk, total=walk.n_averaged * average, deviation=factor * walk.deviation)
-
-
-def corrected_line(
-    intercept: float,
-    scores: FloatArray,
-    found: FloatArray,
-    deviations: FloatArray,
-    *,
-    class_weights: FloatArray,
-    total: float,
-    clip: float,
-    odds_of: Callable[[FloatArray], FloatArray],
-) -> tuple[float, float]:
-    """Return the intercept and the factor of the scores that explain two sums over the records.
-
-    `scores` are the nodes of a normal distribution of scores without the intercept. `found` are the
-    means of slopes, clipped to `clip`, and of slopes times scores; `deviations` are those of their
-    noise. `odds_of` maps right scores to log odds. What noise explains of the means counts as zero.
-    """
-    # A single number is worth a correction if its square is more than twice its variance.
-    hidden = 2.0 * np.square(deviations)
-    found = found * np.maximum(1.0 - hidden / np.maximum(np.square(found), hidden), 0.0)
-    # Slopes of records of the second and of the first class.
-    second = np.minimum(expit(-intercept - scores), clip) * class_weights[1]
-    first = np.minimum(expit(intercept + scores), clip) * class_weights[0]
-    prior_odds = math.log(class_weights[1] / class_weights[0])
-
-    def misfit(corrected: FloatArray) -> FloatArray:
-        odds = odds_of(corrected[0] + math.exp(corrected[1]) * scores) - prior_odds
-        slopes = MASSES * (expit(odds) * second - expit(-odds) * first)
-        sums = np.array([slopes.sum(), slopes @ scores])
-        return np.append((sums - found) / deviations, corrected[1] / _DOUBT)
-
-    # No class is rarer than one record, before the classes are weighted.
-    widest = max(math.log(max(total, 2.0)) + abs(prior_odds), abs(intercept))
-    limits = [-widest, -np.inf], [widest, np.inf]
-    # The tolerance is tight, so that machines which round differently return the same model.
-    precise = dict.fromkeys(("ftol", "xtol", "gtol"), 1e-14)
-    corrected = least_squares(misfit, [intercept, 0.0], "3-point", limits, **precise).x
-    return float(corrected[0]), math.exp(corrected[1])
 
 
 def standard_errors(

@@ -39,8 +39,8 @@ from dp_halfspace.engine.linear import (
     moment_release,
 )
 from dp_halfspace.engine.moment import CONSTANT, Centring, moment_noise
-from dp_halfspace.engine.noise_of_steps import MASSES, NODES, corrected_line
 from dp_halfspace.engine.plan import FitPlan, Fitted, PublicFacts, WrappedPlan, for_rows_as_given
+from dp_halfspace.engine.probabilities import MASSES, NODES, corrected_line
 from dp_halfspace.engine.release import Release, run
 from dp_halfspace.optim.losses import LOGISTIC, Loss
 from dp_halfspace.optim.risks import MarginRisk, SoftmaxRisk, empirical_risk

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from dp_halfspace.engine.moment import Centring
-from dp_halfspace.engine.noise_of_steps import NODES, corrected_line, recalibrated
-from dp_halfspace.engine.probabilities import link_of, probabilities_of
+from dp_halfspace.engine.noise_of_steps import recalibrated
+from dp_halfspace.engine.probabilities import NODES, corrected_line, link_of, probabilities_of
 from dp_halfspace.engine.steps import N_STEPS, clipped_slopes, first_walk
 
 SIZE = 4
