@@ -5461,8 +5461,8 @@ MUTANTS = [
         ),
         (
             "PrivateThresholdClassifier._release",
-            "self.n_positive_ = count",
-            "self.n_positive_ = None if count is None else float(positive[-1])",
+            '"n_positive_": count',
+            '"n_positive_": None if count is None else float(positive[-1])',
             "test_a_threshold",
         ),
     ),
