@@ -375,7 +375,12 @@ def _is_extreme(scale: FloatArray) -> NDArray[np.bool_]:
     return (scale < 1.0 / _EXTREME) | (scale > _EXTREME)
 
 
-def clipped_rows(X: Any, bound: float, constant: FloatArray | float | None = None) -> Rows:
+def clipped_rows(
+    X: Any,
+    bound: float,
+    constant: FloatArray | float | None = None,
+    people: People | None = None,
+) -> Rows:
     """Return the rows of `X`, scaled down to a norm of at most `bound`.
 
     Parameters
@@ -386,6 +391,8 @@ def clipped_rows(X: Any, bound: float, constant: FloatArray | float | None = Non
         Public bound on the norm of a row before the constant column is appended.
     constant : float, ndarray of shape (n,) or None, default=None
         Constant column; not scaled.
+    people : People or None, default=None
+        The owners of the rows.
 
     Returns
     -------
@@ -412,7 +419,7 @@ def clipped_rows(X: Any, bound: float, constant: FloatArray | float | None = Non
     """
     largest = 0.0 if constant is None else float(np.max(np.abs(constant), initial=0.0))
     row_bound = math.hypot(bound, largest) * UP
-    return Rows(X, clip_scales(X, bound), constant, row_bound=row_bound)
+    return Rows(X, clip_scales(X, bound), constant, row_bound=row_bound, people=people)
 
 
 def normalised_rows(
