@@ -3420,8 +3420,8 @@ MUTANTS = [
         ),
         (
             "recalibrated",
-            "deviation=factor * walk.deviation",
-            "deviation=walk.deviation",
+            '"deviation": factor * walk.deviation',
+            '"deviation": walk.deviation',
             "test_short_steps_become_calibrated",
         ),
     ),

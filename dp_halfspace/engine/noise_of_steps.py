@@ -21,7 +21,6 @@ from typing import Any
 
 import numpy as np
 
-from dp_halfspace.engine.moment import Centring
 from dp_halfspace.engine.probabilities import (
     MASSES,
     NODES,
@@ -29,15 +28,14 @@ from dp_halfspace.engine.probabilities import (
     link_of,
     probabilities_of,
 )
-from dp_halfspace.engine.steps import Walk, clip_of
+from dp_halfspace.engine.release import released
+from dp_halfspace.engine.steps import Known, clip_of
 from dp_halfspace.rows.blocks import FloatArray
 
 
-def recalibrated(walk: Walk, centring: Centring, total: float, class_weights: FloatArray) -> Walk:
-    """Return the walk with the intercept and the length that its last gradients tell.
-
-    `total` is the number of rows, or their weight, and `class_weights` are relative to the largest.
-    """
+def recalibrated(known: Known) -> Known:
+    """Return what is known, with the intercept and the length that the last gradients tell."""
+    walk, centring, total = released(known.walk), released(known.centring), known.total
     size, constant = len(centring.mean), centring.constant / centring.length
     point, gradient = walk.average, walk.last / (walk.n_averaged * total)
     shared = centring.with_shared_trace()
@@ -45,32 +43,29 @@ def recalibrated(walk: Walk, centring: Centring, total: float, class_weights: Fl
     variance = float(np.square(point[:size] @ centring.directions) @ moment)
     intercept, norm = float(point[size]) * constant, float(np.linalg.norm(point[:size]))
     if not (walk.deviation and variance):
-        return walk
-    curvature = mean_curvatures(np.array([intercept]), np.array([variance]), class_weights)
+        return known
+    weights = known.class_weights
+    curvature = mean_curvatures(np.array([intercept]), np.array([variance]), weights)
     # The coefficients follow the noise of the gradients, so that it is in their product twice.
     common = walk.common_variance(total * curvature * moment).sum() / total
     found = np.array([gradient[size] / constant, gradient[:size] @ point[:size] - common])
     deviation = walk.deviation / (math.sqrt(walk.n_averaged) * total)
     deviations = deviation * np.array([1.0 / constant, norm])
     scores = math.sqrt(variance) * NODES
-    how: dict[str, Any] = {"class_weights": class_weights, "total": total}
+    how: dict[str, Any] = {"class_weights": weights, "total": total}
     numbers = intercept, scores, found, deviations
     corrected, factor = corrected_line(*numbers, **how, clip=clip_of(2), odds_of=link_of)
     average = np.append(factor * point[:size], corrected / constant)
-    return replace(walk, total=walk.n_averaged * average, deviation=factor * walk.deviation)
+    how = {"total": walk.n_averaged * average, "deviation": factor * walk.deviation}
+    return replace(known, walk=replace(walk, **how))
 
 
 def standard_errors(
-    walk: Walk,
-    centring: Centring,
-    total: float,
-    class_weights: FloatArray,
-    scale_errors: tuple[float, float],
+    known: Known, scale_errors: tuple[float, float] = (0.0, 0.0)
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Return the standard errors of the coefficients of first rows, and of the intercepts.
 
-    `total` is the number of rows, or their weight; `scale_errors` are those of the centre and of
-    the width of a column, relative to its width.
+    The `scale_errors` are those of the centre and of the width of a column, relative to its width.
 
     Returns
     -------
@@ -81,9 +76,10 @@ def standard_errors(
     intercepts : FloatArray of shape (n_scores,)
         Standard errors of the intercepts.
     """
+    walk, centring = released(known.walk), released(known.centring)
     n_columns, length = len(centring.mean), centring.length
     points = np.atleast_2d(walk.average.T)[:, :n_columns] @ centring.directions
-    found = step_errors(walk, centring, total, class_weights)[0]
+    found = step_errors(known)[0]
     constant = centring.constant / length
     factors = centring.factors / length
     coefficients = (points * factors) @ centring.directions.T
@@ -95,22 +91,21 @@ def standard_errors(
     return found[:, :-1] * factors, np.abs(coefficients) * scale_errors[1], np.sqrt(squares)
 
 
-def step_errors(
-    walk: Walk, centring: Centring, total: float, class_weights: FloatArray
-) -> tuple[FloatArray, FloatArray]:
+def step_errors(known: Known) -> tuple[FloatArray, FloatArray]:
     """Return standard errors of final coefficients by the noise of the steps, and by the sample.
 
     They are those along the directions of the centring, then of the constant, of shape (n_scores,
     n_columns + 1); see `standard_errors`.
     """
+    walk, centring = released(known.walk), released(known.centring)
     average = np.atleast_2d(walk.average.T)
     n_columns, length = len(centring.mean), centring.length
     # Directions that the noise hides may have any curvature; without any, their noise is largest.
     moment, constant = centring.resolved / length**2, centring.constant / length
     points = average[:, :n_columns] @ centring.directions
     means = average[:, n_columns:].sum(axis=1) * constant
-    curvatures = mean_curvatures(means, np.square(points) @ moment, class_weights)
-    along = total * np.multiply.outer(curvatures, np.append(moment, constant**2))
+    curvatures = mean_curvatures(means, np.square(points) @ moment, known.class_weights)
+    along = known.total * np.multiply.outer(curvatures, np.append(moment, constant**2))
     by_noise, by_sample = map(np.array, zip(*map(walk.errors_along, along), strict=True))
     if len(average) > 1:
         # With several classes the mean of the noise over the classes is subtracted.

@@ -30,7 +30,6 @@ from dp_halfspace.engine.linear import (
     COLUMN_CLIP,
     MOMENT_SHARE,
     NUMBER_SHARE,
-    Known,
     Shape,
     first_rows_of,
     in_columns,
@@ -42,6 +41,7 @@ from dp_halfspace.engine.moment import CONSTANT, Centring, moment_noise
 from dp_halfspace.engine.plan import FitPlan, Fitted, PublicFacts, WrappedPlan, for_rows_as_given
 from dp_halfspace.engine.probabilities import MASSES, NODES, corrected_line
 from dp_halfspace.engine.release import Release, run
+from dp_halfspace.engine.steps import Known
 from dp_halfspace.optim.losses import LOGISTIC, Loss
 from dp_halfspace.optim.risks import MarginRisk, SoftmaxRisk, empirical_risk
 from dp_halfspace.optim.solvers import Optimizer
