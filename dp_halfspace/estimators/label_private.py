@@ -472,7 +472,3 @@ class LabelPrivateClassifier(PrivateLinearClassifier):
         """List the facts that the guarantee treats as public: all features."""
         features = "all of them: only labels are protected"
         return {"features": features, **PrivateClassifier._public_parameters(self, data)}
-
-    def _constant_column(self) -> float | None:
-        """None: the constant column is one of the components."""
-        return None
