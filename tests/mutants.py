@@ -2689,12 +2689,12 @@ MUTANTS = [
         ),
     ),
     *of(
-        "rows/mapped_rows.py",
+        "rows/rows.py",
         "tests/estimators/test_kernel.py",
         (
-            "normalised_feature_rows",
-            "inverse_lengths(rows.lengths(), rows.shape[1])",
-            "1.1 * inverse_lengths(rows.lengths(), rows.shape[1])",
+            "Rows.normalised",
+            "inverse_lengths(lengths, self.shape[1])",
+            "1.1 * inverse_lengths(lengths, self.shape[1])",
             "test_sensitivity_against_brute_force",
         ),
     ),

@@ -43,7 +43,7 @@ from dp_halfspace.privacy.randomness import public_generator
 from dp_halfspace.projection.features import AdditiveMap, draw_additive
 from dp_halfspace.projection.linear import RademacherMap, draw_rademacher
 from dp_halfspace.rows.blocks import LONGEST, FloatArray, clip_scales, scale_csr
-from dp_halfspace.rows.rows import Rows, inverse_lengths
+from dp_halfspace.rows.rows import Rows
 
 # Number of records from which scales and moments are computed.
 _FITTED_ROWS = 5000
@@ -83,8 +83,8 @@ class LabelFeatures:
             return np.asarray((_features(scaled, self.feature_map) - self.mean) @ self.transform)
 
         # The features, and what they are computed from.
-        rows = Rows(by_blocks(reduced, X, 2 * NUMBER_BYTES * len(self.mean)), None, self.constant)
-        return rows.rescale(inverse_lengths(rows.lengths(), rows.shape[1]), row_bound=1.0)
+        features = by_blocks(reduced, X, 2 * NUMBER_BYTES * len(self.mean))
+        return Rows(features, None, self.constant).normalised()
 
 
 def fit_label_features(

@@ -239,5 +239,4 @@ def normalised_feature_rows(features: Features, constant: float | None) -> Featu
     As real numbers, the norms are at most one for any features: ``docs/proofs/kernel.md``, section
     2.
     """
-    rows = FeatureRows(features, constant=constant)
-    return rows.rescale(inverse_lengths(rows.lengths(), rows.shape[1]), row_bound=1.0)
+    return FeatureRows(features, constant=constant).normalised()

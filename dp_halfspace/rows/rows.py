@@ -258,13 +258,11 @@ class Rows:
         for block in self._blocks(block_rows):
             yield block.lo, block.hi, multiply_rows(block, transform.T)
 
-    def rescale(self: AnyRows, factor: FloatArray, *, row_bound: float) -> AnyRows:
-        """Return the rows, each times its own factor (finite, at least 0), sharing the matrix.
-
-        `row_bound` is a public bound on the norm of the new rows.
-        """
-        state = rescale_state(self.state, factor)
-        return type(self)(self._matrix, *state, row_bound=row_bound, people=self.people)
+    def normalised(self: AnyRows, lengths: FloatArray | None = None) -> AnyRows:
+        """Return the rows divided by their norms, which may be given, sharing the matrix."""
+        lengths = self.lengths() if lengths is None else lengths
+        state = rescale_state(self.state, inverse_lengths(lengths, self.shape[1]))
+        return type(self)(self._matrix, *state, row_bound=1.0, people=self.people)
 
     def clip_images(
         self: AnyRows, to_final: FloatArray, longest: float, last: tuple[float, ...]
@@ -462,8 +460,7 @@ def normalised_rows(
     features = X if linear_map is None else linear_map.apply(X)
     rows = Rows(features, scale, constant, row_bound=1.0 + (constant or 0.0), people=people)
     squares = np.square(lengths / data_norm) + (constant or 0.0) ** 2
-    lengths = np.sqrt(squares) if linear_map is None else rows.lengths()
-    return rows.rescale(inverse_lengths(lengths, rows.shape[1]), row_bound=1.0)
+    return rows.normalised(np.sqrt(squares) if linear_map is None else None)
 
 
 def inverse_lengths(lengths: FloatArray, size: int) -> FloatArray:
