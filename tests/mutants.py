@@ -3318,7 +3318,7 @@ MUTANTS = [
         ),
         (
             "Features.write",
-            "part * factors[:, None]",
+            "scale_rows(part, clip_scales(part, self.longest))",
             "part",
             "test_other_maps_read_rows_of_norm_one",
         ),

@@ -38,7 +38,7 @@ from dp_halfspace.rows.blocks import (
     multiply_rows,
     n_constants,
     row_squares,
-    scale_csr,
+    scale_rows,
     scales_and_lengths,
     sparse_view,
     sum_of_parts,
@@ -352,7 +352,7 @@ class Rows:
         matrix = take_rows(self._matrix, lo, hi)
         before, scale = self._scales(lo, hi)
         if before is not None:
-            matrix = scale_csr(matrix, before)
+            matrix = scale_rows(matrix, before)
         arrays = (matrix.data, matrix.indices, matrix.indptr)
         transpose = sparse_view(sparse.csc_array, arrays, matrix.shape[::-1])
         return Block(lo, hi, matrix, transpose, scale, self._constant_of(slice(lo, hi)))
