@@ -7087,14 +7087,18 @@ MUTANTS = [
         ),
     ),
     *of(
-        "rows/mapped_rows.py",
+        "rows/blocks.py",
         "tests/rows/test_feature_rows.py",
         (
-            "Features.__getitem__",
-            "np.multiply(X, scale[:, None], dtype=np.float64)",
-            "X * scale[:, None].astype(X.dtype)",
+            "scale_rows",
+            "np.multiply(matrix, factor[:, None], dtype=np.float64)",
+            "matrix * factor[:, None].astype(matrix.dtype)",
             "test_rows_of_any_type_are_scaled_in_float64",
         ),
+    ),
+    *of(
+        "rows/mapped_rows.py",
+        "tests/rows/test_feature_rows.py",
         (
             "clipped_features",
             "clip_scales(X, data_norm * longest) / data_norm",
