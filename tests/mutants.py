@@ -2701,12 +2701,12 @@ MUTANTS = [
         ),
     ),
     *of(
-        "rows/mapped_rows.py",
+        "rows/rows.py",
         "tests/estimators/test_kernel.py",
         (
-            "normalised_feature_rows",
-            "inverse_lengths(rows.lengths(), rows.shape[1])",
-            "1.1 * inverse_lengths(rows.lengths(), rows.shape[1])",
+            "Rows.normalised",
+            "inverse_lengths(lengths, self.shape[1])",
+            "1.1 * inverse_lengths(lengths, self.shape[1])",
             "test_sensitivity_against_brute_force",
         ),
     ),
@@ -3330,7 +3330,7 @@ MUTANTS = [
         ),
         (
             "Features.write",
-            "part * factors[:, None]",
+            "scale_rows(part, clip_scales(part, self.longest))",
             "part",
             "test_other_maps_read_rows_of_norm_one",
         ),
@@ -3431,15 +3431,19 @@ MUTANTS = [
             "test_coefficients_of_noise_alone_do_not_grow",
         ),
         (
+            "recalibrated",
+            '"deviation": factor * walk.deviation',
+            '"deviation": walk.deviation',
+            "test_short_steps_become_calibrated",
+        ),
+    ),
+    *of(
+        "engine/probabilities.py",
+        "tests/engine/test_recalibration.py",
+        (
             "corrected_line",
             "clip) * class_weights[1]",
             "clip)",
-            "test_short_steps_become_calibrated",
-        ),
-        (
-            "recalibrated",
-            "deviation=factor * walk.deviation",
-            "deviation=walk.deviation",
             "test_short_steps_become_calibrated",
         ),
     ),
@@ -5459,8 +5463,8 @@ MUTANTS = [
         ),
         (
             "PrivateThresholdClassifier._release",
-            "self.n_positive_ = count",
-            "self.n_positive_ = None if count is None else float(positive[-1])",
+            '"n_positive_": count',
+            '"n_positive_": None if count is None else float(positive[-1])',
             "test_a_threshold",
         ),
     ),
@@ -7097,14 +7101,18 @@ MUTANTS = [
         ),
     ),
     *of(
-        "rows/mapped_rows.py",
+        "rows/blocks.py",
         "tests/rows/test_feature_rows.py",
         (
-            "Features.__getitem__",
-            "np.multiply(X, scale[:, None], dtype=np.float64)",
-            "X * scale[:, None].astype(X.dtype)",
+            "scale_rows",
+            "np.multiply(matrix, factor[:, None], dtype=np.float64)",
+            "matrix * factor[:, None].astype(matrix.dtype)",
             "test_rows_of_any_type_are_scaled_in_float64",
         ),
+    ),
+    *of(
+        "rows/mapped_rows.py",
+        "tests/rows/test_feature_rows.py",
         (
             "clipped_features",
             "clip_scales(X, data_norm * longest) / data_norm",

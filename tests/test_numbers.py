@@ -81,7 +81,7 @@ SENTENCES = {
         f"a class of at most {of(f'{DEFAULTS}._MOST_RARE'):.0f} records over epsilon",
     ),
     "column_scales.md": (
-        f"from $2^{{{of(f'{SCALES}.LOWEST')}}}$ to $2^{{{-of(f'{SCALES}.LOWEST')}}}$",
+        "from $2^{{-{0}}}$ to $2^{{{0}}}$".format(of(f"{SCALES}.N_OCTAVES") // 2),
         f"A second histogram of {of(f'{SCALES}._N_CELLS')} equal cells",
         f"with $b={CLIP:g}$ in the default fit",
         f"take {short(of(f'{SCALES}.SHARE'))} of $\\mu^2$",

@@ -23,7 +23,7 @@ from dp_halfspace.data.encoding import numbers_of, written_out
 from dp_halfspace.data.validation import TrainingData
 from dp_halfspace.engine.moment import DIRECTIONS
 from dp_halfspace.engine.scales import CLIP, ColumnScales, in_column_scales
-from dp_halfspace.rows.blocks import FloatArray, canonical_csr, clip_scales, scale_csr
+from dp_halfspace.rows.blocks import FloatArray, canonical_csr, clip_scales, scale_rows
 
 if TYPE_CHECKING:
     from dp_halfspace.projection.features import AdditiveMap, FeatureMap
@@ -148,9 +148,7 @@ class Features:
         for lo in range(0, len(out), AT_ONCE):
             part = self.columns(rows[lo : lo + AT_ONCE]) / self.unit
             if math.isfinite(self.longest):
-                factors = clip_scales(part, self.longest)
-                is_sparse = sparse.issparse(part)
-                part = scale_csr(part, factors) if is_sparse else part * factors[:, None]
+                part = scale_rows(part, clip_scales(part, self.longest))
             out[lo : lo + AT_ONCE] = self.feature_map.apply(part)
         return out
 

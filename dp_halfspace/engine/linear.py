@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -33,7 +33,6 @@ from dp_halfspace.engine.moment import (
     LARGEST_STRETCH,
     LONGER,
     WIDEST,
-    Centring,
     centring_of,
     moment_noise,
     packed,
@@ -45,7 +44,6 @@ from dp_halfspace.engine.scales import (
     CLIP,
     SHARE,
     ColumnScalesPlan,
-    KnownScales,
     affordable_scales,
     in_column_scales,
     plan_column_scales,
@@ -53,6 +51,7 @@ from dp_halfspace.engine.scales import (
 from dp_halfspace.engine.steps import (
     N_AVERAGED,
     N_STEPS,
+    Known,
     SlopedRows,
     Walk,
     clipped_slopes,
@@ -95,21 +94,6 @@ MOMENT_SHARE = 0.18
 _WIDE_CONSTANT = 0.35
 # Largest absolute value of a column in its released scale: a longer tail would shorten its row.
 COLUMN_CLIP = 1.5
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Known(KnownScales):
-    """What is known during a fit: public numbers, and what was released so far.
-
-    `class_weights` are relative to the largest. `length` is the norm that counts as one, as a share
-    of the public norm of a row. `total` is the number of rows, or their weight as released.
-    """
-
-    class_weights: FloatArray = field(default_factory=lambda: np.ones(2))
-    length: float = 1.0
-    centring: Centring | None = None
-    walk: Walk | None = None
-    total: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -538,10 +522,9 @@ def model_of(shape: Shape, known: Known) -> Fitted:
     linear_map, features = shape.linear_map, shape.features
     if known.centring is not None and shape.facts.n_classes == 2:
         if shape.constant:
-            how = released(known.walk), known.centring, known.total, known.class_weights
-            known = replace(known, walk=recalibrated(*how))
+            known = recalibrated(known)
         if features is not None and features.n_joint:
-            known = replace(known, walk=with_shrunk_joint(shape, known, features.n_joint))
+            known = with_shrunk_joint(shape, known, features.n_joint)
     average = np.atleast_2d(released(known.walk).average.T)
     coefficients, intercepts = in_columns(shape, known, average)
     margin = 1.0 / max(float(np.linalg.norm(average)), 1.0)
@@ -586,15 +569,13 @@ def model_of(shape: Shape, known: Known) -> Fitted:
 
 def errors_of(shape: Shape, known: Known) -> tuple[FloatArray, FloatArray]:
     """Return the standard errors of coefficients and intercepts: post-processing."""
-    walk, weights, linear_map = released(known.walk), known.class_weights, shape.linear_map
-    unit = shape.unit * known.length
+    walk, linear_map, unit = released(known.walk), shape.linear_map, shape.unit * known.length
     if known.centring is not None:
         of_scales = 0.0, 0.0
         if shape.scales is not None:
             center, width = shape.scales.errors(shape.n_columns)
             of_scales = center / unit, width
-        how = walk, known.centring, known.total, weights, of_scales
-        along, widths, intercepts = standard_errors(*how)
+        along, widths, intercepts = standard_errors(known, of_scales)
         directions = known.centring.directions.T
         if linear_map is not None:
             # Rows have a stated scale then.
@@ -612,22 +593,22 @@ def errors_of(shape: Shape, known: Known) -> tuple[FloatArray, FloatArray]:
     return coefficients, np.full(n_scores, largest * constant)
 
 
-def with_shrunk_joint(shape: Shape, known: Known, n_joint: int) -> Walk:
-    """Return the walk with the coefficients of joint features, which come last, shrunk to zero.
+def with_shrunk_joint(shape: Shape, known: Known, n_joint: int) -> Known:
+    """Return what is known, the coefficients of joint features, which come last, shrunk to zero.
 
     The factor is the positive part of that of James and Stein, the share of their sum of squares
     that neither the noise of the steps nor that of the sample explains: where columns do not act
     jointly, these features would only carry noise.
     """
-    walk, centring, weights = released(known.walk), released(known.centring), known.class_weights
+    walk, centring = released(known.walk), released(known.centring)
     joint = slice(shape.n_columns - n_joint, shape.n_columns)
-    how = walk, centring.with_shared_trace(), known.total, weights
-    variances = np.square(step_errors(*how)).sum(axis=(0, 1))[:-1]
+    shared = replace(known, centring=centring.with_shared_trace())
+    variances = np.square(step_errors(shared)).sum(axis=(0, 1))[:-1]
     by_noise = float((np.square(centring.directions[joint]) @ variances).sum())
     found = float(np.square(walk.average[joint]).sum())
     total = walk.total.copy()
     total[joint] *= 1.0 - by_noise / found if found > by_noise else 0.0
-    return replace(walk, total=total)
+    return replace(known, walk=replace(walk, total=total))
 
 
 def noise_of_features(shape: Shape, known: Known) -> tuple[FloatArray, FloatArray]:
@@ -640,6 +621,5 @@ def noise_of_features(shape: Shape, known: Known) -> tuple[FloatArray, FloatArra
     centring = known.centring
     if centring is None:
         return np.eye(shape.n_columns), errors_of(shape, known)[0]
-    weights = known.class_weights
-    how = released(known.walk), centring.with_shared_trace(), known.total, weights, (0.0, 0.0)
-    return centring.directions, standard_errors(*how)[0] / (shape.unit * known.length)
+    shared = replace(known, centring=centring.with_shared_trace())
+    return centring.directions, standard_errors(shared)[0] / (shape.unit * known.length)

@@ -3,9 +3,7 @@
 *Corrections.* Where noise is large, steps are short, and end before the sum of the losses is least.
 The gradients at the last points, which are released, say how far: their entry of the constant is
 the sum of the clipped slopes, and their product with the coefficients that of slopes times scores.
-Both sums vanish at the least sum of the losses. If scores are normal and the log odds of a label
-are those of its score but for an intercept and a factor, two equations tell these two numbers. The
-noisy minimiser of a regularised risk tells both sums, too.
+From these two sums intercept and length of the coefficients follow (`corrected_line`).
 
 *Standard errors.* The steps are nearly linear in their noise. Along an eigenvector of the second
 moment of final rows, the noise of every step is passed on by a recursion of public numbers and of
@@ -18,31 +16,26 @@ Derivations: ``docs/proofs/engine.md``, sections 6 and 7.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from scipy.optimize import least_squares
-from scipy.special import expit
 
-from dp_halfspace.engine.moment import Centring
-from dp_halfspace.engine.probabilities import link_of, probabilities_of
-from dp_halfspace.engine.steps import Walk, clip_of
+from dp_halfspace.engine.probabilities import (
+    MASSES,
+    NODES,
+    corrected_line,
+    link_of,
+    probabilities_of,
+)
+from dp_halfspace.engine.release import released
+from dp_halfspace.engine.steps import Known, clip_of
 from dp_halfspace.rows.blocks import FloatArray
 
-# Points and weights of the mean over a standard normal number.
-NODES, _weights = np.polynomial.hermite_e.hermegauss(31)
-MASSES = _weights / _weights.sum()
-# Prior standard deviation of the logarithm of the factor of the coefficients.
-_DOUBT = 0.5
 
-
-def recalibrated(walk: Walk, centring: Centring, total: float, class_weights: FloatArray) -> Walk:
-    """Return the walk with the intercept and the length that its last gradients tell.
-
-    `total` is the number of rows, or their weight, and `class_weights` are relative to the largest.
-    """
+def recalibrated(known: Known) -> Known:
+    """Return what is known, with the intercept and the length that the last gradients tell."""
+    walk, centring, total = released(known.walk), released(known.centring), known.total
     size, constant = len(centring.mean), centring.constant / centring.length
     point, gradient = walk.average, walk.last / (walk.n_averaged * total)
     shared = centring.with_shared_trace()
@@ -50,72 +43,29 @@ def recalibrated(walk: Walk, centring: Centring, total: float, class_weights: Fl
     variance = float(np.square(point[:size] @ centring.directions) @ moment)
     intercept, norm = float(point[size]) * constant, float(np.linalg.norm(point[:size]))
     if not (walk.deviation and variance):
-        return walk
-    curvature = mean_curvatures(np.array([intercept]), np.array([variance]), class_weights)
+        return known
+    weights = known.class_weights
+    curvature = mean_curvatures(np.array([intercept]), np.array([variance]), weights)
     # The coefficients follow the noise of the gradients, so that it is in their product twice.
     common = walk.common_variance(total * curvature * moment).sum() / total
     found = np.array([gradient[size] / constant, gradient[:size] @ point[:size] - common])
     deviation = walk.deviation / (math.sqrt(walk.n_averaged) * total)
     deviations = deviation * np.array([1.0 / constant, norm])
     scores = math.sqrt(variance) * NODES
-    how: dict[str, Any] = {"class_weights": class_weights, "total": total}
+    how: dict[str, Any] = {"class_weights": weights, "total": total}
     numbers = intercept, scores, found, deviations
     corrected, factor = corrected_line(*numbers, **how, clip=clip_of(2), odds_of=link_of)
     average = np.append(factor * point[:size], corrected / constant)
-    return replace(walk, total=walk.n_averaged * average, deviation=factor * walk.deviation)
-
-
-def corrected_line(
-    intercept: float,
-    scores: FloatArray,
-    found: FloatArray,
-    deviations: FloatArray,
-    *,
-    class_weights: FloatArray,
-    total: float,
-    clip: float,
-    odds_of: Callable[[FloatArray], FloatArray],
-) -> tuple[float, float]:
-    """Return the intercept and the factor of the scores that explain two sums over the records.
-
-    `scores` are the nodes of a normal distribution of scores without the intercept. `found` are the
-    means of slopes, clipped to `clip`, and of slopes times scores; `deviations` are those of their
-    noise. `odds_of` maps right scores to log odds. What noise explains of the means counts as zero.
-    """
-    # A single number is worth a correction if its square is more than twice its variance.
-    hidden = 2.0 * np.square(deviations)
-    found = found * np.maximum(1.0 - hidden / np.maximum(np.square(found), hidden), 0.0)
-    # Slopes of records of the second and of the first class.
-    second = np.minimum(expit(-intercept - scores), clip) * class_weights[1]
-    first = np.minimum(expit(intercept + scores), clip) * class_weights[0]
-    prior_odds = math.log(class_weights[1] / class_weights[0])
-
-    def misfit(corrected: FloatArray) -> FloatArray:
-        odds = odds_of(corrected[0] + math.exp(corrected[1]) * scores) - prior_odds
-        slopes = MASSES * (expit(odds) * second - expit(-odds) * first)
-        sums = np.array([slopes.sum(), slopes @ scores])
-        return np.append((sums - found) / deviations, corrected[1] / _DOUBT)
-
-    # No class is rarer than one record, before the classes are weighted.
-    widest = max(math.log(max(total, 2.0)) + abs(prior_odds), abs(intercept))
-    limits = [-widest, -np.inf], [widest, np.inf]
-    # The tolerance is tight, so that machines which round differently return the same model.
-    precise = dict.fromkeys(("ftol", "xtol", "gtol"), 1e-14)
-    corrected = least_squares(misfit, [intercept, 0.0], "3-point", limits, **precise).x
-    return float(corrected[0]), math.exp(corrected[1])
+    how = {"total": walk.n_averaged * average, "deviation": factor * walk.deviation}
+    return replace(known, walk=replace(walk, **how))
 
 
 def standard_errors(
-    walk: Walk,
-    centring: Centring,
-    total: float,
-    class_weights: FloatArray,
-    scale_errors: tuple[float, float],
+    known: Known, scale_errors: tuple[float, float] = (0.0, 0.0)
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Return the standard errors of the coefficients of first rows, and of the intercepts.
 
-    `total` is the number of rows, or their weight; `scale_errors` are those of the centre and of
-    the width of a column, relative to its width.
+    The `scale_errors` are those of the centre and of the width of a column, relative to its width.
 
     Returns
     -------
@@ -126,9 +76,10 @@ def standard_errors(
     intercepts : FloatArray of shape (n_scores,)
         Standard errors of the intercepts.
     """
+    walk, centring = released(known.walk), released(known.centring)
     n_columns, length = len(centring.mean), centring.length
     points = np.atleast_2d(walk.average.T)[:, :n_columns] @ centring.directions
-    found = step_errors(walk, centring, total, class_weights)[0]
+    found = step_errors(known)[0]
     constant = centring.constant / length
     factors = centring.factors / length
     coefficients = (points * factors) @ centring.directions.T
@@ -140,22 +91,21 @@ def standard_errors(
     return found[:, :-1] * factors, np.abs(coefficients) * scale_errors[1], np.sqrt(squares)
 
 
-def step_errors(
-    walk: Walk, centring: Centring, total: float, class_weights: FloatArray
-) -> tuple[FloatArray, FloatArray]:
+def step_errors(known: Known) -> tuple[FloatArray, FloatArray]:
     """Return standard errors of final coefficients by the noise of the steps, and by the sample.
 
     They are those along the directions of the centring, then of the constant, of shape (n_scores,
     n_columns + 1); see `standard_errors`.
     """
+    walk, centring = released(known.walk), released(known.centring)
     average = np.atleast_2d(walk.average.T)
     n_columns, length = len(centring.mean), centring.length
     # Directions that the noise hides may have any curvature; without any, their noise is largest.
     moment, constant = centring.resolved / length**2, centring.constant / length
     points = average[:, :n_columns] @ centring.directions
     means = average[:, n_columns:].sum(axis=1) * constant
-    curvatures = mean_curvatures(means, np.square(points) @ moment, class_weights)
-    along = total * np.multiply.outer(curvatures, np.append(moment, constant**2))
+    curvatures = mean_curvatures(means, np.square(points) @ moment, known.class_weights)
+    along = known.total * np.multiply.outer(curvatures, np.append(moment, constant**2))
     by_noise, by_sample = map(np.array, zip(*map(walk.errors_along, along), strict=True))
     if len(average) > 1:
         # With several classes the mean of the noise over the classes is subtracted.

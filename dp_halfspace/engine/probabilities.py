@@ -2,15 +2,23 @@
 
 The steps stop where the sum of clipped slopes vanishes. The probabilities at which the expected
 clipped slope of a record vanishes are therefore the link of the loss; nothing is released for them.
+
+Steps that noise shortens end before, and so does a regularised risk. Two released sums over the
+records, of slopes and of slopes times scores, which vanish at the least sum of the losses, say how
+far. If scores are normal and the log odds of a label are those of its score but for an intercept
+and a factor, two equations tell these two numbers.
+
 Derivation: ``docs/proofs/engine.md``, section 6.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import numpy as np
-from scipy.special import log_expit, log_softmax
+from scipy.optimize import least_squares
+from scipy.special import expit, log_expit, log_softmax
 
 from dp_halfspace.engine.steps import CLIP
 from dp_halfspace.rows.blocks import FloatArray
@@ -22,6 +30,11 @@ SURER = 0.1
 # than the rounding errors of log odds, so that these never fall where scores rise.
 _GRID = 2.0**-36
 _FAR = 256.0
+# Points and weights of the mean over a standard normal number.
+NODES, _weights = np.polynomial.hermite_e.hermegauss(31)
+MASSES = _weights / _weights.sum()
+# Prior standard deviation of the logarithm of the factor of the coefficients.
+_DOUBT = 0.5
 
 
 def log_odds_of(scores: FloatArray) -> FloatArray:
@@ -92,3 +105,43 @@ def surety(scores: FloatArray) -> FloatArray:
             sure[:, None] * (scores.argmax(axis=1)[:, None] == np.arange(scores.shape[1]))
         )
     return np.asarray(np.sign(scores) * sure)
+
+
+def corrected_line(
+    intercept: float,
+    scores: FloatArray,
+    found: FloatArray,
+    deviations: FloatArray,
+    *,
+    class_weights: FloatArray,
+    total: float,
+    clip: float,
+    odds_of: Callable[[FloatArray], FloatArray],
+) -> tuple[float, float]:
+    """Return the intercept and the factor of the scores that explain two sums over the records.
+
+    `scores` are the nodes of a normal distribution of scores without the intercept. `found` are the
+    means of slopes, clipped to `clip`, and of slopes times scores; `deviations` are those of their
+    noise. `odds_of` maps right scores to log odds. What noise explains of the means counts as zero.
+    """
+    # A single number is worth a correction if its square is more than twice its variance.
+    hidden = 2.0 * np.square(deviations)
+    found = found * np.maximum(1.0 - hidden / np.maximum(np.square(found), hidden), 0.0)
+    # Slopes of records of the second and of the first class.
+    second = np.minimum(expit(-intercept - scores), clip) * class_weights[1]
+    first = np.minimum(expit(intercept + scores), clip) * class_weights[0]
+    prior_odds = math.log(class_weights[1] / class_weights[0])
+
+    def misfit(corrected: FloatArray) -> FloatArray:
+        odds = odds_of(corrected[0] + math.exp(corrected[1]) * scores) - prior_odds
+        slopes = MASSES * (expit(odds) * second - expit(-odds) * first)
+        sums = np.array([slopes.sum(), slopes @ scores])
+        return np.append((sums - found) / deviations, corrected[1] / _DOUBT)
+
+    # No class is rarer than one record, before the classes are weighted.
+    widest = max(math.log(max(total, 2.0)) + abs(prior_odds), abs(intercept))
+    limits = [-widest, -np.inf], [widest, np.inf]
+    # The tolerance is tight, so that machines which round differently return the same model.
+    precise = dict.fromkeys(("ftol", "xtol", "gtol"), 1e-14)
+    corrected = least_squares(misfit, [intercept, 0.0], "3-point", limits, **precise).x
+    return float(corrected[0]), math.exp(corrected[1])

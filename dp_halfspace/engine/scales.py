@@ -36,10 +36,9 @@ from dp_halfspace.privacy.events import Event
 from dp_halfspace.privacy.mechanisms import AnyNoise, noise_deviation
 from dp_halfspace.rows.blocks import FloatArray
 
-# Number of octaves [2^k, 2^(k+1)) on both sides of zero, and the lowest k; smaller absolute values
-# count as zero.
+# Number of octaves [2^k, 2^(k+1)) on both sides of zero, half of them below one; smaller absolute
+# values count as zero.
 N_OCTAVES = 240
-LOWEST = -N_OCTAVES // 2
 # Number of equally likely points that represent a distribution.
 _POINTS = 2000
 # Number of octaves above and below its width that a distribution may extend to.
@@ -142,9 +141,8 @@ def match_octaves(
     two octaves hold all of it then, so that they do not determine the width.
     """
     shapes, shares = _shapes(), counts / n_samples
-    distribution = NoiseDistribution(
-        math.hypot(distribution.deviation / n_samples, _MISFIT), distribution.is_laplace
-    )
+    deviation = math.hypot(distribution.deviation / n_samples, _MISFIT)
+    distribution = replace(distribution, deviation=deviation)
     likelihood = np.empty((len(counts), N_OCTAVES + 1, len(shapes.mean)), dtype=np.float32)
     evidence = np.empty(likelihood.shape[:2], dtype=np.float32)
     for lo in range(0, len(shares), _COLUMNS_AT_ONCE):
@@ -161,7 +159,7 @@ def match_octaves(
     rows = np.arange(len(counts))[:, None]
     probabilities = octaves[rows, near][:, :, None] * softmax(likelihood[rows, near], axis=2)
     probabilities /= probabilities.sum(axis=(1, 2), keepdims=True)
-    octave = LOWEST + near
+    octave = near - N_OCTAVES // 2
     logarithm = (probabilities.sum(axis=2) * octave).sum(axis=1) + probabilities.sum(
         axis=1
     ) @ shapes.octave
@@ -194,7 +192,7 @@ def _log_likelihood(
 
 def _pool_octaves(evidence: FloatArray) -> FloatArray:
     """Return posterior probabilities of the octave of each width; all columns share a prior."""
-    octave = LOWEST + np.arange(evidence.shape[1])
+    octave = np.arange(evidence.shape[1]) - N_OCTAVES // 2
     first = 1.0 / (1.0 + (octave / _PRIOR_OCTAVES) ** 2)
     first /= first.sum()
     prior = first
@@ -214,9 +212,8 @@ def match_linear(
     they explain the counts as well.
     """
     n_cells = len(counts)
-    distribution = NoiseDistribution(
-        math.hypot(distribution.deviation, _CELL_MISFIT * n_samples), distribution.is_laplace
-    )
+    deviation = math.hypot(distribution.deviation, _CELL_MISFIT * n_samples)
+    distribution = replace(distribution, deviation=deviation)
     logarithms = np.arange(0.0, math.log2(n_cells) - 1.0)
     rows = []
     for size in np.rint(2.0**logarithms).astype(np.intp):
@@ -245,9 +242,8 @@ def match_linear(
 CLIP = 4.0
 # Number of columns whose cells are counted, and matched with distributions, at a time.
 _COLUMNS_AT_ONCE = 32
-# Number of cells of a column before exponents outside the octaves are merged: one for each sign and
-# exponent of float32, and one for missing entries, padded to a multiple of 8.
-_RAW_CELLS = 520
+# Number of signs and exponents of float32, each of which has a cell before exponents outside the
+# octaves are merged. The next cell is that of missing entries.
 _MISSING = 512
 # Shares of mu^2, or of a pure epsilon, for octaves, for cells of narrow columns, and for moments.
 _PARTS = (0.65, 0.15, 0.2)
@@ -485,21 +481,23 @@ def octave_counts(X: NDArray[Any], weights: FloatArray | None = None) -> FloatAr
     """
     n_samples, n_features = X.shape
     counts = np.empty((n_features, 2 * N_OCTAVES + 1))
+    # Raw cells of a column, that of missing entries included, padded to a multiple of 8.
+    n_cells = _MISSING + 8
     # The raw cell at which each octave begins; exponents below the octaves are one cell, counted as
     # zero, and exponents above them belong to the last octave.
-    starts = np.append(0, np.arange(N_OCTAVES) + 127 + LOWEST)
+    starts = np.append(0, np.arange(N_OCTAVES) + 127 - N_OCTAVES // 2)
     for first in range(0, n_features, _COLUMNS_AT_ONCE):
         part = X[:, first : first + _COLUMNS_AT_ONCE]
         width = part.shape[1]
         step = max(1, min(n_samples, CACHED_BYTES // NUMBER_BYTES // width))
-        column = np.tile(np.arange(width, dtype=np.uint32) * _RAW_CELLS, (step, 1))
-        raw = np.zeros(width * _RAW_CELLS)
+        column = np.tile(np.arange(width, dtype=np.uint32) * n_cells, (step, 1))
+        raw = np.zeros(width * n_cells)
         for lo in range(0, n_samples, step):
             cell = _raw_cells(part[lo : lo + step])
             cell += column[: len(cell)]
             each = None if weights is None else np.repeat(weights[lo : lo + step], width)
             raw += np.bincount(cell.ravel().astype(np.intp), each, minlength=len(raw))
-        known = raw.reshape(width, _RAW_CELLS)[:, :_MISSING].reshape(width, 2, -1)
+        known = raw.reshape(width, n_cells)[:, :_MISSING].reshape(width, 2, -1)
         positive, negative = np.add.reduceat(known, starts, axis=2).transpose(1, 0, 2)
         zero = positive[:, :1] + negative[:, :1]
         counts[first : first + width] = np.hstack([negative[:, :0:-1], zero, positive[:, 1:]])

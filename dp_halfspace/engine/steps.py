@@ -9,13 +9,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import softmax
 
+from dp_halfspace.engine.moment import Centring
+from dp_halfspace.engine.scales import KnownScales
 from dp_halfspace.optim.certificate import error_of_sums
 from dp_halfspace.rows.blocks import FloatArray, into_ball
 from dp_halfspace.rows.float32_rows import SINGLE_SHARE
@@ -127,6 +129,21 @@ class Walk:
         sums, step = np.cumsum(responses, axis=0), np.arange(N_STEPS)
         first = np.maximum(N_STEPS - self.n_averaged - step, 0)
         return np.asarray((sums[N_STEPS - step] - sums[first]) / self.n_averaged)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Known(KnownScales):
+    """What is known during a fit: public numbers, and what was released so far.
+
+    `class_weights` are relative to the largest. `length` is the norm that counts as one, as a share
+    of the public norm of a row. `total` is the number of rows, or their weight as released.
+    """
+
+    class_weights: FloatArray = field(default_factory=lambda: np.ones(2))
+    length: float = 1.0
+    centring: Centring | None = None
+    walk: Walk | None = None
+    total: float = 0.0
 
 
 def ball(shape: tuple[int, ...]) -> float:

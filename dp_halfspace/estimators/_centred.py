@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, ClassVar
 
@@ -30,7 +30,6 @@ from dp_halfspace.engine.linear import (
     COLUMN_CLIP,
     MOMENT_SHARE,
     NUMBER_SHARE,
-    Known,
     Shape,
     first_rows_of,
     in_columns,
@@ -39,9 +38,10 @@ from dp_halfspace.engine.linear import (
     moment_release,
 )
 from dp_halfspace.engine.moment import CONSTANT, Centring, moment_noise
-from dp_halfspace.engine.noise_of_steps import MASSES, NODES, corrected_line
 from dp_halfspace.engine.plan import FitPlan, Fitted, PublicFacts, WrappedPlan, for_rows_as_given
+from dp_halfspace.engine.probabilities import MASSES, NODES, corrected_line
 from dp_halfspace.engine.release import Release, run
+from dp_halfspace.engine.steps import Known
 from dp_halfspace.optim.losses import LOGISTIC, Loss
 from dp_halfspace.optim.risks import MarginRisk, SoftmaxRisk, empirical_risk
 from dp_halfspace.optim.solvers import Optimizer
@@ -79,26 +79,18 @@ class CentredFit(FitPlan):
     `releases` are those of the length and the moment of the rows, none where the moment is not
     worth its cost. The minimiser has rows of norm at most ``1 + 2^-40``. With `recalibrates` the
     intercept and the length that a chosen regulariser takes are given back. `attributes` are the
-    names of the further fitted attributes that are wanted. `public` are the facts for the record,
-    which begin with those of the plan itself.
+    names of the further fitted attributes that are wanted.
     """
 
     shape: Shape
     releases: tuple[Release[Known], ...]
     minimiser: PerturbedMinimiser
     recalibrates: bool
+    public: Mapping[str, Any]
     attributes: tuple[str, ...] = ()
-    public: Mapping[str, Any] = field(default_factory=dict)
     # Weights of records do not change the cost.
     takes: ClassVar[frozenset[str]] = frozenset({"sample_weight"})
     column_clip: ClassVar[float] = COLUMN_CLIP
-
-    def __post_init__(self) -> None:
-        linear_map = self.shape.linear_map
-        projection = None if linear_map is None else type(linear_map).__name__
-        own = {"private_second_moment": bool(self.releases), "projection": projection}
-        public = {**own, **self.minimiser.public, **self.public}
-        object.__setattr__(self, "public", public)
 
     @property
     def has_norm(self) -> bool:
@@ -218,9 +210,23 @@ def centred_rows(rows: Rows, centring: Centring) -> tuple[FormedRows, MappedRows
     return FormedRows(rows, *how), MappedRows(rows.clip_images(*how), whole)
 
 
-def can_recalibrate(shape: Shape, loss: Loss) -> bool:
-    """Return whether two sums over the records tell intercept and length of the coefficients."""
-    return loss is LOGISTIC and shape.constant > 0.0 and shape.facts.n_classes == 2
+def _fit_of(
+    shape: Shape,
+    releases: tuple[Release[Known], ...],
+    minimiser: PerturbedMinimiser,
+    *,
+    is_chosen: bool,
+) -> CentredFit:
+    """Return the fit with its public facts; the regulariser of the minimiser may be chosen."""
+    linear_map, is_binary = shape.linear_map, shape.facts.n_classes == 2
+    # Two sums over the records tell intercept and length of the coefficients.
+    tells = is_binary and shape.constant > 0.0 and minimiser.risk.loss is LOGISTIC
+    public = {
+        "private_second_moment": bool(releases),
+        "projection": None if linear_map is None else type(linear_map).__name__,
+        **minimiser.public,
+    }
+    return CentredFit(shape, releases, minimiser, is_chosen and tells, public)
 
 
 def recalibrated_minimiser(
@@ -345,7 +351,7 @@ def plan_centred_output(
     risk, is_chosen = risk_of(shape, loss, is_formed=True), ridge is None
     ridge = mapped_row_ridge(risk, rest.mu) if ridge is None else ridge
     plan = plan_output(risk, ridge, rest.noise, optimizer=optimizer, projects=projects)
-    return CentredFit(shape, releases, plan, is_chosen and can_recalibrate(shape, loss))
+    return _fit_of(shape, releases, plan, is_chosen=is_chosen)
 
 
 def plan_centred_objective(
@@ -378,5 +384,4 @@ def plan_centred_objective(
         how: dict[str, Any] = {"ridge": ridge, "has_moment": False, "optimizer": optimizer}
         return plan_centred_objective(shape, loss, budget, **how)
     plan = plan_objective(risk, room, left, delta, earlier=earlier, optimizer=optimizer)
-    is_chosen = ridge is None and bool(releases)
-    return CentredFit(shape, releases, plan, is_chosen and can_recalibrate(shape, loss))
+    return _fit_of(shape, releases, plan, is_chosen=ridge is None)

@@ -57,7 +57,7 @@ def _centred_objective(problem: Problem, budget: Budget) -> CentredFit:
     plan = plan_centred_objective(shape, LOGISTIC, budget)
     n_drawn = None if linear_map is None else linear_map.n_components
     stated = {"solver": "objective_perturbation", "margins": [None], "n_components": [n_drawn]}
-    return replace(plan, attributes=("margin_", "projection_"), public=stated)
+    return replace(plan, attributes=("margin_", "projection_"), public={**plan.public, **stated})
 
 
 def plan_objective_of_rows(

@@ -35,9 +35,9 @@ from dp_halfspace.privacy.budget import Budget
 from dp_halfspace.privacy.door import Door
 from dp_halfspace.privacy.events import Event, Exponential
 from dp_halfspace.privacy.mechanisms import ExponentialChoice, NoNoise
-from dp_halfspace.rows.blocks import FloatArray, clip_scales
+from dp_halfspace.rows.blocks import FloatArray
 from dp_halfspace.rows.chunked_rows import rows_over
-from dp_halfspace.rows.rows import Rows
+from dp_halfspace.rows.rows import clipped_rows
 
 MECHANISMS = ("noisy_gd", "objective", "output")
 
@@ -113,7 +113,8 @@ class RankingFit(FitPlan):
                 X = in_column_scales(X, scales, fitted.clip, self.direction.shape.kind)
             elif not facts.in_column_scales:
                 X = without_missing(data).X
-            rows = rows_over(clipped_scored_rows, X, longest, data.people)
+            # A column of ones, which is not scaled down.
+            rows = rows_over(clipped_rows, X, longest, 1.0, data.people)
             with single_blas_thread():
                 scores = rows.margins_over_constant(fitted.coefficients[0])
             positive = apply_to_chunks(np.equal, data.class_indices, 1)
@@ -121,11 +122,6 @@ class RankingFit(FitPlan):
             return np.asarray(-sum_over_chunks(losses, scores, positive, weights, grid))
 
         return float(grid[door.choose(ask, self.choice)])
-
-
-def clipped_scored_rows(X: Any, longest: float, people: People | None) -> Rows:
-    """Return rows that are scaled down to a norm, with a column of ones that is not."""
-    return Rows(X, clip_scales(X, longest), 1.0, row_bound=longest + 1.0, people=people)
 
 
 def plan_ranking(problem: RankingProblem, mechanism: str, budget: Budget) -> RankingFit:

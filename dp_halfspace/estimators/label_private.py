@@ -41,9 +41,9 @@ from dp_halfspace.privacy.budget import Budget
 from dp_halfspace.privacy.door import Door
 from dp_halfspace.privacy.randomness import public_generator
 from dp_halfspace.projection.features import AdditiveMap, draw_additive
-from dp_halfspace.projection.linear import RademacherMap, draw_rademacher
-from dp_halfspace.rows.blocks import LONGEST, FloatArray, clip_scales, scale_csr
-from dp_halfspace.rows.rows import Rows, inverse_lengths
+from dp_halfspace.projection.linear import RademacherMap, draw_rademacher, to_dense
+from dp_halfspace.rows.blocks import LONGEST, FloatArray, clip_scales, scale_rows
+from dp_halfspace.rows.rows import Rows
 
 # Number of records from which scales and moments are computed.
 _FITTED_ROWS = 5000
@@ -79,12 +79,12 @@ class LabelFeatures:
         """Return the normalised rows of `X`; without a constant column a row may be zero."""
 
         def reduced(part: Any) -> FloatArray:
-            scaled = _scale_rows(_clip_rows(part, self.data_norm), self.scales)
+            scaled = _in_scales(_clip_rows(part, self.data_norm), self.scales)
             return np.asarray((_features(scaled, self.feature_map) - self.mean) @ self.transform)
 
         # The features, and what they are computed from.
-        rows = Rows(by_blocks(reduced, X, 2 * NUMBER_BYTES * len(self.mean)), None, self.constant)
-        return rows.rescale(inverse_lengths(rows.lengths(), rows.shape[1]), row_bound=1.0)
+        features = by_blocks(reduced, X, 2 * NUMBER_BYTES * len(self.mean))
+        return Rows(features, None, self.constant).normalised()
 
 
 def fit_label_features(
@@ -111,14 +111,14 @@ def fit_label_features(
     feature_map: AdditiveMap | RademacherMap | None = None
     terms = n_terms(d, WIDEST, COLUMN_TERMS)
     # Sparse rows of many columns are mostly of text, whose columns have a common unit.
-    if kernel == "auto" and d <= _MOST_LINEAR and (terms or not sparse.issparse(X)):
-        sample = _dense(sample)
+    if kernel == "auto" and d <= _MOST_LINEAR and (terms > 1 or not sparse.issparse(X)):
+        sample = to_dense(sample)
         scales: ColumnScales | float = _standard_scales(sample)
         feature_map = draw_additive(d, terms, n_fourier, rng)
     else:
         scales = _largest_entry(sample)
         feature_map = draw_rademacher(d, _MOST_LINEAR, rng) if d > _MOST_LINEAR else None
-    sample = _scale_rows(sample, scales)
+    sample = _in_scales(sample, scales)
     mean, transform, size = _principal(_features(sample, feature_map), n_components, whitening)
     value = None if constant is None else constant * size
     return LabelFeatures(data_norm, scales, feature_map, mean, transform, value)
@@ -128,10 +128,7 @@ def _clip_rows(X: Any, data_norm: float | None) -> Any:
     """Scale rows down to a norm, in float64."""
     if data_norm is None:
         return X.astype(np.float64)
-    factor = clip_scales(X, data_norm)
-    if sparse.issparse(X):
-        return scale_csr(X.astype(np.float64), factor)
-    return X.astype(np.float64) * factor[:, None]
+    return scale_rows(X, clip_scales(X, data_norm))
 
 
 def _standard_scales(X: FloatArray) -> ColumnScales:
@@ -149,18 +146,14 @@ def _standard_scales(X: FloatArray) -> ColumnScales:
     return ColumnScales(found.mean_ * peaks, found.scale_ * peaks)
 
 
-def _scale_rows(X: Any, scales: ColumnScales | float) -> Any:
+def _in_scales(X: Any, scales: ColumnScales | float) -> Any:
     """Return columns in their scales, or rows divided by a number; nothing overflows."""
     if isinstance(scales, ColumnScales):
-        return in_column_scales(_dense(X), scales)
+        return in_column_scales(to_dense(X), scales)
     values = X.data if sparse.issparse(X) else X
     values /= scales
     np.clip(values, -LONGEST, LONGEST, out=values)
     return X
-
-
-def _dense(X: Any) -> FloatArray:
-    return np.asarray(X.toarray() if sparse.issparse(X) else X)
 
 
 def _largest_entry(X: Any) -> float:
@@ -173,7 +166,7 @@ def _largest_entry(X: Any) -> float:
 def _features(X: Any, feature_map: AdditiveMap | RademacherMap | None) -> FloatArray:
     """Return curves and Fourier features of columns, projections, or the columns themselves."""
     if feature_map is None:
-        return _dense(X)
+        return np.asarray(to_dense(X))
     if isinstance(feature_map, RademacherMap):
         return feature_map.apply(X)
     return feature_map.apply(X / math.sqrt(X.shape[1])).astype(np.float64)
@@ -479,7 +472,3 @@ class LabelPrivateClassifier(PrivateLinearClassifier):
         """List the facts that the guarantee treats as public: all features."""
         features = "all of them: only labels are protected"
         return {"features": features, **PrivateClassifier._public_parameters(self, data)}
-
-    def _constant_column(self) -> float | None:
-        """None: the constant column is one of the components."""
-        return None

@@ -226,7 +226,7 @@ class ObjectivePerturbationClassifier(PrivateLinearClassifier):
         plan = plan_centred_objective(shape, loss, budget, has_moment=is_wanted, **how)
         if self.preconditioner is True and not plan.releases:
             raise ValueError(NO_MOMENT)
-        return replace(plan, attributes=_OBJECTIVE_ATTRIBUTES, public=parameters)
+        return replace(plan, attributes=_OBJECTIVE_ATTRIBUTES, public={**plan.public, **parameters})
 
     def _why_no_probabilities(self) -> str:
         return "" if self.loss == "logistic" else "probabilities need loss='logistic'"

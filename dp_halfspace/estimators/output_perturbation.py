@@ -259,7 +259,7 @@ class OutputPerturbationClassifier(PrivateLinearClassifier):
             "adversary_smoothing": float(self.adversary_smoothing),
         }
         if centred is not None:
-            return replace(centred, public=parameters)
+            return replace(centred, public={**centred.public, **parameters})
         return replace(self._plan_clipped(facts, budget), parameters=parameters)
 
     def _is_centred(self, facts: PublicFacts, budget: Budget) -> bool:

@@ -224,7 +224,7 @@ class PrivateTableClassifier(PrivateClassifier):
             "state fewer categories, or give the rows in chunks, as dask frames or by "
             "dp_halfspace.datasets.read_parquet",
         )
-        rows: Any = _encode_rows(frame, encoding).dense(np.float64)
+        rows: Any = encoding.to_coded_rows(frame).dense(np.float64)
         if table is not None:
             rows = replace(table.each(_encode_rows, encoding), sample=rows)
         classes = label_set(target, y) if self.classes is None else self.classes
@@ -458,7 +458,8 @@ class PrivateTableClassifier(PrivateClassifier):
 
     def _checked_rows(self, X: Any) -> CodedRows:
         check_is_fitted(self)
-        return _encode_rows(_with_rows(X), self.encoding_)
+        encoding: Encoding = self.encoding_
+        return encoding.to_coded_rows(_with_rows(X))
 
     def _bytes_to_score_a_row(self) -> int:
         # As encoded, and in column scales.
@@ -505,5 +506,5 @@ def _with_rows(X: Any) -> Frame:
     return frame
 
 
-def _encode_rows(table: Any, encoding: Encoding) -> CodedRows:
-    return encoding.to_coded_rows(table if isinstance(table, Frame) else read_frame(table))
+def _encode_rows(chunk: Any, encoding: Encoding) -> CodedRows:
+    return encoding.to_coded_rows(read_frame(chunk))

@@ -109,8 +109,9 @@ class PrefitClassifier(WrappingClassifier, ABC):
         # Evaluate the model before anything is charged, so that its own errors cost nothing.
         values = data.outcomes(self._outcome, self.estimator)
         permit = self._permit_for(record, data, self.ledger, X)
-        self._release(plan, Door(replace(data, values=values), permit))
-        self.classes_, self.privacy_ = data.classes, record
+        released = self._release(plan, Door(replace(data, values=values), permit))
+        # All at once: an interrupt leaves what was released with its own record.
+        self.__dict__.update(released, classes_=data.classes, privacy_=record)
         self._warn_of_release(plan, data)
         return self
 
@@ -165,8 +166,8 @@ class PrefitClassifier(WrappingClassifier, ABC):
         """Fix the public numbers: ``events``, ``public`` and what the release needs."""
 
     @abstractmethod
-    def _release(self, plan: Any, door: Door) -> None:
-        """Count the outcomes behind the door, release and set the fitted attributes."""
+    def _release(self, plan: Any, door: Door) -> dict[str, Any]:
+        """Count the outcomes behind the door, and return what is released by attribute."""
 
 
 # Natural logarithm of the ratio of the weights of a candidate and of the one before it.
@@ -436,7 +437,7 @@ class PrivateThresholdClassifier(PrefitClassifier):
         numbers = data.n, target, value, borders, count, choice, slack, variance, deviations
         return _Threshold(*numbers, np.unique(self.estimator.classes_).tolist()[1])
 
-    def _release(self, plan: _Threshold, door: Door) -> None:
+    def _release(self, plan: _Threshold, door: Door) -> dict[str, Any]:
         """Count positives and negatives above every candidate, and choose one.
 
         Notes
@@ -454,8 +455,8 @@ class PrivateThresholdClassifier(PrefitClassifier):
         if plan.count is not None:
             count = float(above.release(lambda each: np.floor(each[1, -1:]), plan.count)[0])
         place = above.choose(partial(plan.utilities, count), plan.choice)
-        self.threshold_ = float(crossing.candidates(plan.target, plan.borders)[place])
-        self.n_positive_ = count
+        threshold = float(crossing.candidates(plan.target, plan.borders)[place])
+        return {"threshold_": threshold, "n_positive_": count}
 
     def _warn_of_plan(self, plan: _Threshold, data: HeldOut) -> None:
         """Warn where the number of records leaves no room for a threshold, whatever they are."""
@@ -503,7 +504,7 @@ class PrivateThresholdClassifier(PrefitClassifier):
         check_is_fitted(self)
         codes = np.zeros(n_rows(X), dtype=np.intp)
         is_positive = tallies.scores_of(self.estimator, X, codes, self.classes_) >= self.threshold_
-        return self.classes_[is_positive.astype(np.intp)]
+        return np.asarray(self.classes_[is_positive.astype(np.intp)])
 
 
 # Public candidates for the threshold: multiples of a quarter in log-odds in the middle, and few
@@ -644,7 +645,7 @@ class PrivateConformalClassifier(PrefitClassifier):
         few = crossing.rounded_up(share * (_LEAST_MISSED * mean) / (1.0 - share))
         return _SetSize(choice, share, mean, step, few, lacking)
 
-    def _release(self, plan: _SetSize, door: Door) -> None:
+    def _release(self, plan: _SetSize, door: Door) -> dict[str, Any]:
         """Count the true classes above every candidate, and choose one.
 
         Notes
@@ -657,7 +658,7 @@ class PrivateConformalClassifier(PrefitClassifier):
         - Proof: ``docs/proofs/operating_points.md``, sections 1 and 3.
         """
         place = door.choose(plan.utilities, plan.choice)
-        self.threshold_ = float(np.append(_LOG_ODDS_OF_SETS[::-1], 0.0)[place])
+        return {"threshold_": float(np.append(_LOG_ODDS_OF_SETS[::-1], 0.0)[place])}
 
     def _warn_of_plan(self, plan: _SetSize, data: HeldOut) -> None:
         """Warn where the number of records leaves no room for a threshold, whatever they are."""

@@ -35,23 +35,26 @@ _RUN_ROWS = 64
 
 
 class Objective(Protocol):
-    """The interface of a smooth, strongly convex function for the solvers.
+    """A smooth, strongly convex function for the solvers, a sum over rows.
 
     No member may warn or raise because of the data; a value beyond the largest double is
     infinite or not a number.
     """
 
+    __slots__ = ()
+    rows: Any
+    # Modulus of strong convexity, positive.
+    ridge: float
+
     @property
     def size(self) -> int:
         """Number of coefficients."""
+        return int(self.rows.shape[1])
 
     @property
     def n_records(self) -> int:
         """Number of records in the sum."""
-
-    @property
-    def ridge(self) -> float:
-        """Modulus of strong convexity, positive."""
+        return int(self.rows.shape[0])
 
     @property
     def initial_gap(self) -> float:
@@ -78,23 +81,7 @@ class Objective(Protocol):
 
         Their weights are scaled up. Return None if it would not be much cheaper.
         """
-
-
-class OverRows:
-    """The sizes of an objective that is a sum over rows."""
-
-    __slots__ = ()
-    rows: Design
-
-    @property
-    def n_records(self) -> int:
-        """Number of records."""
-        return self.rows.shape[0]
-
-    @property
-    def size(self) -> int:
-        """Number of coefficients."""
-        return self.rows.shape[1]
+        return None
 
 
 def finish(
@@ -132,17 +119,17 @@ NO_RIDGE = float(np.finfo(np.float64).smallest_subnormal)
 
 
 @dataclass(slots=True, eq=False)
-class ChunkedObjective:
-    """The sum of ``make(rows, classes)`` over chunks, with ridge and linear term; see `Objective`.
+class ChunkedObjective(Objective):
+    """The sum of ``make(rows, classes)`` over chunks, with ridge and linear term.
 
-    Rounding errors are within the bound for all rows at once: ``docs/proofs/certificate.md``,
-    section 8.
+    A subsample would have to read every chunk, so there is none. Rounding errors are within the
+    bound for all rows at once: ``docs/proofs/certificate.md``, section 8.
     """
 
     make: Callable[..., Objective]
     rows: ChunkedRows
     classes: Chunks
-    size: int
+    size: int = field()
     ridge: float
     linear: FloatArray | None
     initial_gap: float = field(init=False)
@@ -152,11 +139,6 @@ class ChunkedObjective:
         gap, lipschitz = self._total(_bounds).tolist()
         self.initial_gap = gap + depth(self.linear, self.ridge)
         self.gradient_lipschitz = lipschitz + self.ridge
-
-    @property
-    def n_records(self) -> int:
-        """Number of records."""
-        return self.rows.shape[0]
 
     def value_and_gradient(self, w: FloatArray) -> tuple[float, FloatArray]:
         """Return ``J(w)`` and its gradient; see `Objective`."""
@@ -176,9 +158,6 @@ class ChunkedObjective:
     def hessian_product(self, w: FloatArray) -> Callable[[FloatArray], FloatArray]:
         """Return the product with a (generalised) Hessian, which reads all chunks every time."""
         return lambda v: self._total(partial(_product, w, v)) + self.ridge * v
-
-    def subsample(self, n_rows: int) -> None:
-        """Return None, because a subsample would have to read every chunk."""
 
     def _total(self, ask: Callable[[Objective], FloatArray]) -> FloatArray:
         """Return the sum over chunks of a function of their objectives."""
@@ -322,7 +301,7 @@ class _Attack(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class MarginObjective(OverRows):
+class MarginObjective(Objective):
     """Weighted sum, or tilted mean, of a margin loss, with a ridge and a linear term.
 
     Parameters
@@ -589,7 +568,7 @@ def tilted_mean(values: FloatArray, tilt: float) -> float:
 
 
 @dataclass(frozen=True, slots=True)
-class SoftmaxObjective(OverRows):
+class SoftmaxObjective(Objective):
     """Weighted cross-entropy of the softmax, with a ridge and a linear term.
 
     Parameters

@@ -31,7 +31,7 @@ from dp_halfspace._memory import NUMBER_BYTES, rows_of_block
 from dp_halfspace._params import require
 from dp_halfspace._rounding import EPS, FAR_UP, UP
 from dp_halfspace.optim.losses import Loss, softplus, softplus_curvature, softplus_slope
-from dp_halfspace.optim.objectives import OverRows, depth, finish
+from dp_halfspace.optim.objectives import Objective, depth, finish
 from dp_halfspace.optim.risks import Risk, SlopeBounds, Task, Vertices, minimiser_radius
 from dp_halfspace.rows.blocks import FloatArray
 from dp_halfspace.rows.mapped_rows import Design
@@ -325,7 +325,7 @@ PAIRWISE_LOSSES = tuple(_PAIR_FUNCTIONS)
 
 
 @dataclass(frozen=True, slots=True)
-class PairwiseObjective(OverRows):
+class PairwiseObjective(Objective):
     """Sum of a loss over all pairs of a positive and a negative record, with a ridge.
 
     Parameters

@@ -206,7 +206,7 @@ def gram_part(block: Block, weights: FloatArray) -> FloatArray:
     step = max(1, len(factor) if is_sparse else _COPIED_ENTRIES // max(d, 1))
     for lo in range(0, len(factor), step):
         rows = slice(lo, lo + step)
-        scaled = scale_csr(matrix, factor) if is_sparse else matrix[rows] * factor[rows, None]
+        scaled = scale_rows(matrix if is_sparse else matrix[rows], factor[rows])
         part[:d, :d] += to_dense(scaled.T @ scaled)
         if constant is not None:
             each = constant[rows] if isinstance(constant, np.ndarray) else constant
@@ -218,8 +218,10 @@ def gram_part(block: Block, weights: FloatArray) -> FloatArray:
     return part
 
 
-def scale_csr(matrix: Any, factor: FloatArray) -> Any:
-    """Multiply the rows of a CSR matrix by factors; the indices are shared."""
+def scale_rows(matrix: Any, factor: FloatArray) -> Any:
+    """Multiply rows by factors in float64; the indices of a CSR matrix are shared."""
+    if not sparse.issparse(matrix):
+        return np.multiply(matrix, factor[:, None], dtype=np.float64)
     data = matrix.data.astype(np.float64) * np.repeat(factor, np.diff(matrix.indptr))
     return sparse_view(sparse.csr_array, (data, matrix.indices, matrix.indptr), matrix.shape)
 

@@ -103,12 +103,12 @@ class Float32Rows:
         bounds *= 1.0 + (len(to_final) + 12) * SINGLE_EPS
         bounds += error
         factor = longest * _factors_of(np.maximum(bounds, longest, out=bounds))
-        columns = factor[:, None] * self._constants, _columns(n, last)
+        kept, added = factor[:, None] * self._constants, np.full((n, len(last)), last, np.float32)
         condition = 1.01 * float(np.linalg.norm(to_final, 2))
         return replace(
             self,
             _scale=factor * self._scale,
-            _constants=np.column_stack(columns),
+            _constants=np.column_stack([kept, added]),
             group=group_size(max(1.0, condition)),
         )
 
@@ -245,9 +245,6 @@ def clipped_float32_rows(
             bounds[lo : lo + step] = np.sqrt(squares)
     bounds *= 1.0 + (d + 12) * SINGLE_EPS
     scale = longest * _factors_of(np.maximum(bounds, longest * unit, out=bounds))
-    return Float32Rows(X, scale.astype(np.float32), _columns(n, constants), group_size(1.0))
-
-
-def _columns(n_rows: int, constants: tuple[float, ...]) -> SingleArray:
-    """Return an array with these constant columns, of which there may be none."""
-    return np.full((n_rows, len(constants)), constants, dtype=np.float32)
+    # There may be no constants.
+    columns = np.full((n, len(constants)), constants, np.float32)
+    return Float32Rows(X, scale.astype(np.float32), columns, group_size(1.0))

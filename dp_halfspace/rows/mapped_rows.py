@@ -29,7 +29,7 @@ from dp_halfspace.rows.blocks import (
     block_size,
     canonical_csr,
     clip_scales,
-    scale_csr,
+    scale_rows,
     sum_of_parts,
     sums_of_squares,
 )
@@ -178,10 +178,7 @@ class Features:
         """Return the features of some rows, as float32."""
         if isinstance(rows, slice) and rows.stop is not None and rows.stop <= len(self.kept):
             return self.kept[rows]
-        X, scale = self.X[rows], self.scale[rows]
-        if sparse.issparse(X):
-            return self.feature_map.apply(scale_csr(X, scale))
-        return self.feature_map.apply(np.multiply(X, scale[:, None], dtype=np.float64))
+        return self.feature_map.apply(scale_rows(self.X[rows], self.scale[rows]))
 
 
 class FeatureRows(Rows):
@@ -239,5 +236,4 @@ def normalised_feature_rows(features: Features, constant: float | None) -> Featu
     As real numbers, the norms are at most one for any features: ``docs/proofs/kernel.md``, section
     2.
     """
-    rows = FeatureRows(features, constant=constant)
-    return rows.rescale(inverse_lengths(rows.lengths(), rows.shape[1]), row_bound=1.0)
+    return FeatureRows(features, constant=constant).normalised()

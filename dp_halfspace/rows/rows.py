@@ -38,7 +38,7 @@ from dp_halfspace.rows.blocks import (
     multiply_rows,
     n_constants,
     row_squares,
-    scale_csr,
+    scale_rows,
     scales_and_lengths,
     sparse_view,
     sum_of_parts,
@@ -258,13 +258,11 @@ class Rows:
         for block in self._blocks(block_rows):
             yield block.lo, block.hi, multiply_rows(block, transform.T)
 
-    def rescale(self: AnyRows, factor: FloatArray, *, row_bound: float) -> AnyRows:
-        """Return the rows, each times its own factor (finite, at least 0), sharing the matrix.
-
-        `row_bound` is a public bound on the norm of the new rows.
-        """
-        state = rescale_state(self.state, factor)
-        return type(self)(self._matrix, *state, row_bound=row_bound, people=self.people)
+    def normalised(self: AnyRows, lengths: FloatArray | None = None) -> AnyRows:
+        """Return the rows divided by their norms, which may be given, sharing the matrix."""
+        lengths = self.lengths() if lengths is None else lengths
+        state = rescale_state(self.state, inverse_lengths(lengths, self.shape[1]))
+        return type(self)(self._matrix, *state, row_bound=1.0, people=self.people)
 
     def clip_images(
         self: AnyRows, to_final: FloatArray, longest: float, last: tuple[float, ...]
@@ -354,7 +352,7 @@ class Rows:
         matrix = take_rows(self._matrix, lo, hi)
         before, scale = self._scales(lo, hi)
         if before is not None:
-            matrix = scale_csr(matrix, before)
+            matrix = scale_rows(matrix, before)
         arrays = (matrix.data, matrix.indices, matrix.indptr)
         transpose = sparse_view(sparse.csc_array, arrays, matrix.shape[::-1])
         return Block(lo, hi, matrix, transpose, scale, self._constant_of(slice(lo, hi)))
@@ -375,7 +373,12 @@ def _is_extreme(scale: FloatArray) -> NDArray[np.bool_]:
     return (scale < 1.0 / _EXTREME) | (scale > _EXTREME)
 
 
-def clipped_rows(X: Any, bound: float, constant: FloatArray | float | None = None) -> Rows:
+def clipped_rows(
+    X: Any,
+    bound: float,
+    constant: FloatArray | float | None = None,
+    people: People | None = None,
+) -> Rows:
     """Return the rows of `X`, scaled down to a norm of at most `bound`.
 
     Parameters
@@ -386,6 +389,8 @@ def clipped_rows(X: Any, bound: float, constant: FloatArray | float | None = Non
         Public bound on the norm of a row before the constant column is appended.
     constant : float, ndarray of shape (n,) or None, default=None
         Constant column; not scaled.
+    people : People or None, default=None
+        The owners of the rows.
 
     Returns
     -------
@@ -412,7 +417,7 @@ def clipped_rows(X: Any, bound: float, constant: FloatArray | float | None = Non
     """
     largest = 0.0 if constant is None else float(np.max(np.abs(constant), initial=0.0))
     row_bound = math.hypot(bound, largest) * UP
-    return Rows(X, clip_scales(X, bound), constant, row_bound=row_bound)
+    return Rows(X, clip_scales(X, bound), constant, row_bound=row_bound, people=people)
 
 
 def normalised_rows(
@@ -455,8 +460,7 @@ def normalised_rows(
     features = X if linear_map is None else linear_map.apply(X)
     rows = Rows(features, scale, constant, row_bound=1.0 + (constant or 0.0), people=people)
     squares = np.square(lengths / data_norm) + (constant or 0.0) ** 2
-    lengths = np.sqrt(squares) if linear_map is None else rows.lengths()
-    return rows.rescale(inverse_lengths(lengths, rows.shape[1]), row_bound=1.0)
+    return rows.normalised(np.sqrt(squares) if linear_map is None else None)
 
 
 def inverse_lengths(lengths: FloatArray, size: int) -> FloatArray:

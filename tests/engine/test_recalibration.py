@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from dp_halfspace.engine.moment import Centring
-from dp_halfspace.engine.noise_of_steps import NODES, corrected_line, recalibrated
-from dp_halfspace.engine.probabilities import link_of, probabilities_of
-from dp_halfspace.engine.steps import N_STEPS, clipped_slopes, first_walk
+from dp_halfspace.engine.noise_of_steps import recalibrated
+from dp_halfspace.engine.probabilities import NODES, corrected_line, link_of, probabilities_of
+from dp_halfspace.engine.steps import N_STEPS, Known, clipped_slopes, first_walk
 
 SIZE = 4
 
@@ -43,7 +43,8 @@ def short_walk(weights, mu=1e6, seed=0, n=40_000):
 @pytest.mark.parametrize("weights", [(1.0, 1.0), (0.2, 1.0), (1.0, 0.2)])
 def test_short_steps_become_calibrated(weights):
     walk, final, labels = short_walk(weights)
-    corrected = recalibrated(walk, CENTRING, float(len(labels)), np.array(weights))
+    how = {"class_weights": np.array(weights), "total": float(len(labels))}
+    corrected = recalibrated(Known(centring=CENTRING, walk=walk, **how)).walk
     mass = np.asarray(weights)[labels]
     share = mass[labels == 1].sum() / mass.sum()
     found = [
@@ -66,7 +67,8 @@ def test_short_steps_become_calibrated(weights):
 
 def test_steps_without_noise_stay():
     walk = replace(short_walk((1.0, 1.0))[0], deviation=0.0)
-    assert recalibrated(walk, CENTRING, 40_000.0, np.ones(2)) is walk
+    known = Known(centring=CENTRING, walk=walk, total=40_000.0)
+    assert recalibrated(known) is known
 
 
 def test_coefficients_of_noise_alone_do_not_grow():
@@ -80,7 +82,7 @@ def test_coefficients_of_noise_alone_do_not_grow():
         for _ in range(N_STEPS):
             noise = walk.deviation * rng.standard_normal(size + 1)
             walk = walk.after(noise - curvature * walk.ahead)
-        corrected = recalibrated(walk, centring, 1000.0, np.ones(2))
+        corrected = recalibrated(Known(centring=centring, walk=walk, total=1000.0)).walk
         logarithms.append(np.log(corrected.deviation / walk.deviation))
     assert np.mean(logarithms) < 0.02
 

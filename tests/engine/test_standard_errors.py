@@ -10,7 +10,7 @@ from dp_halfspace import AdaptiveMarginClassifier, PrivateKernelClassifier
 from dp_halfspace.engine import linear, noise_of_steps
 from dp_halfspace.engine.moment import DIRECTIONS, Centring
 from dp_halfspace.engine.noise_of_steps import mean_curvatures, step_errors
-from dp_halfspace.engine.steps import N_STEPS, first_walk
+from dp_halfspace.engine.steps import N_STEPS, Known, first_walk
 from dp_halfspace.inspection import natural_coefficients
 from tests.engine.pairs import plan_of
 from tests.support import fitted
@@ -55,7 +55,8 @@ def test_the_noise_of_the_average_is_that_of_linear_steps(n_averaged, n_classes)
     # At scores of zero all curvatures are known.
     weights, each = np.ones(n_classes), 0.125 if n_classes == 2 else 2.0 / 9.0
     centring = map_of(curvatures * 2.0**2 / 1000.0 / each)
-    by_noise, by_sample = step_errors(walk, centring, 1000.0, weights)
+    known = Known(class_weights=weights, centring=centring, walk=walk, total=1000.0)
+    by_noise, by_sample = step_errors(known)
     for found in by_noise:
         np.testing.assert_allclose(found[:-1], walk.deviation * np.sqrt(squares))
     # The slope of a sample is in every step, with about the curvature for its variance.
@@ -66,7 +67,7 @@ def test_the_noise_of_the_average_is_that_of_linear_steps(n_averaged, n_classes)
 
 def test_the_error_of_an_intercept_is_that_of_all_it_follows_from(monkeypatch):
     """Steps, the mean of the rows, the centres of the columns: each is moved by its deviation."""
-    monkeypatch.setattr(linear, "recalibrated", lambda walk, *_: walk)
+    monkeypatch.setattr(linear, "recalibrated", lambda known: known)
     rng = np.random.default_rng(5)
     plan = plan_of(np.zeros((4000, 3)))
     turned = np.linalg.qr(rng.normal(size=(3, 3)))[0]
@@ -88,7 +89,7 @@ def test_the_error_of_an_intercept_is_that_of_all_it_follows_from(monkeypatch):
         return float(model.intercepts[0] - model.coefficients[0] @ (centres * np.ones(3)))
 
     axes = np.block([[turned, np.zeros((3, 1))], [np.zeros(3), 1.0]])
-    by_noise = step_errors(walk, centring, known.total, np.ones(2))[0][0]
+    by_noise = step_errors(known)[0][0]
     moved = [
         intercept(replace(known, walk=replace(walk, total=walk.total + walk.n_averaged * change)))
         for change in (axes * by_noise).T
@@ -185,14 +186,14 @@ def joint_factors(labels_of, monkeypatch):
     honest = linear.with_shrunk_joint
 
     def watched(shape, known, n_joint):
-        walk = honest(shape, known, n_joint)
+        shrunk = honest(shape, known, n_joint)
         # More directions are told apart than without joint features.
         assert known.centring.radius**2 > DIRECTIONS
-        before, after = known.walk.total[6:-1], walk.total[6:-1]
+        before, after = known.walk.total[6:-1], shrunk.walk.total[6:-1]
         assert len(before) == n_joint > 100
-        np.testing.assert_array_equal(walk.total[:6], known.walk.total[:6])
+        np.testing.assert_array_equal(shrunk.walk.total[:6], known.walk.total[:6])
         found.append(np.linalg.norm(after) / np.linalg.norm(before))
-        return walk
+        return shrunk
 
     monkeypatch.setattr(linear, "with_shrunk_joint", watched)
     model, y = PrivateKernelClassifier(epsilon=4.0), (labels_of(X) > 0).astype(int)
@@ -233,8 +234,8 @@ def test_joint_features_that_are_no_more_than_noise_are_dropped(error, kept, mon
     monkeypatch.setattr(linear, "step_errors", lambda *_: np.full((2, 1, 5), error))
     walk = replace(first_walk(5, 2, 100.0, 1.0, 1.0), total=np.full(5, 15.0))
     centring = SimpleNamespace(directions=np.eye(4), with_shared_trace=lambda: None)
-    known = SimpleNamespace(walk=walk, centring=centring, class_weights=np.ones(2), total=100.0)
-    found = linear.with_shrunk_joint(SimpleNamespace(n_columns=4), known, 2)
+    known = Known(walk=walk, centring=centring, total=100.0)
+    found = linear.with_shrunk_joint(SimpleNamespace(n_columns=4), known, 2).walk
     assert found.average.tolist() == [1.0, 1.0, kept, kept, 1.0]
 
 
@@ -242,12 +243,13 @@ def test_the_constant_is_a_column_of_the_mean_square_of_its_entries(monkeypatch)
     """A direction of the same mean square has the same error."""
     walk = replace(first_walk(2, 2, 1000.0, 0.4, 2.0), n_averaged=20)
     centring = map_of(np.array([0.25]), constant=0.5)
-    by_noise, by_sample = step_errors(walk, centring, 1000.0, np.ones(2))
+    known = Known(centring=centring, walk=walk, total=1000.0)
+    by_noise, by_sample = step_errors(known)
     assert by_noise[0, 0] == pytest.approx(by_noise[0, 1])
     assert by_sample[0, 0] == pytest.approx(by_sample[0, 1])
     # And the mean of the scores is that of its entries.
     seen = []
     keep = lambda means, *_: seen.append(means) or np.ones(1)  # noqa: E731
     monkeypatch.setattr(noise_of_steps, "mean_curvatures", keep)
-    step_errors(replace(walk, total=np.array([0.0, 60.0])), centring, 1000.0, np.ones(2))
+    step_errors(replace(known, walk=replace(walk, total=np.array([0.0, 60.0]))))
     np.testing.assert_allclose(seen, [[3.0 * 0.5 / centring.length]])

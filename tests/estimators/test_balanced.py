@@ -199,7 +199,7 @@ def test_people_count_once_and_records_by_their_weights():
 
 def test_a_balanced_fit_is_recalibrated_with_the_weights_that_its_counts_give(monkeypatch):
     seen = []
-    how = lambda walk, centring, total, weights: (seen.append(weights), walk)[1]  # noqa: E731
+    how = lambda known: (seen.append(known.class_weights), known)[1]  # noqa: E731
     monkeypatch.setattr(linear, "recalibrated", how)
     fitted(balanced(AdaptiveMarginClassifier(epsilon=1.0)), X, Y, random_state=0)
     # Few records have the second label.

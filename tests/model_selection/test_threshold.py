@@ -6,8 +6,9 @@ import copy
 import math
 import pickle
 import re
+import sys
 import warnings
-from itertools import product
+from itertools import count, product
 from types import SimpleNamespace
 from unittest import mock
 
@@ -216,6 +217,32 @@ def test_a_target_is_raised_by_the_deviations_of_the_proof(target, counted):
     usual = 1.6448536 * math.sqrt(spread + 2.0 / (plan.choice.epsilon / 2.0) ** 2)
     raised = plan.slack_for(None if target == "fpr" else counted)
     assert raised == pytest.approx(max(plan.slack, usual), abs=2.0 / crossing.COUNT_GRID)
+
+
+def state_after_interrupt(at):
+    """Whether a fit whose line of this number is interrupted sets a threshold, and a record."""
+    model, lines = PrivateThresholdClassifier(Given(), epsilon=2.0), count()
+
+    def interrupt(frame, event, arg):
+        inside = frame.f_code.co_filename == prefit.__file__
+        if inside and event == "line" and next(lines) == at:
+            raise KeyboardInterrupt
+        return interrupt
+
+    before = sys.gettrace()
+    sys.settrace(interrupt)
+    try:
+        model.fit(X, Y)
+    except KeyboardInterrupt:
+        pass
+    finally:
+        sys.settrace(before)
+    return hasattr(model, "threshold_"), hasattr(model, "privacy_")
+
+
+def test_an_interrupt_leaves_a_threshold_with_its_own_record():
+    seen = set(map(state_after_interrupt, range(100)))
+    assert seen == {(False, False), (True, True)}
 
 
 def test_first_crossing_is_the_best():

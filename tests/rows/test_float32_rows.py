@@ -14,7 +14,7 @@ from dp_halfspace.engine.linear import Shape, clipped_rows_over
 from dp_halfspace.engine.plan import PublicFacts
 from dp_halfspace.engine.scales import ColumnScales, in_column_scales
 from dp_halfspace.engine.steps import N_STEPS
-from dp_halfspace.estimators._ranking import clipped_scored_rows, threshold_losses
+from dp_halfspace.estimators._ranking import threshold_losses
 from dp_halfspace.estimators.base import PrivateLinearClassifier
 from dp_halfspace.rows import blocks
 from dp_halfspace.rows import float32_rows as module
@@ -25,6 +25,7 @@ from dp_halfspace.rows.float32_rows import (
     clipped_float32_rows,
     group_size,
 )
+from dp_halfspace.rows.rows import clipped_rows
 from tests.permits import problem_of
 from tests.support import largest_ratio
 
@@ -197,9 +198,7 @@ def test_a_record_out_of_reach_moves_errors_of_a_threshold_by_one_at_most(form, 
     other, w = X.copy(), rng.standard_normal(d)
     other[5] = 2.0**61
     with single_blas_thread():
-        scores = [
-            clipped_scored_rows(form(T), 1.0, None).margins_over_constant(w) for T in (X, other)
-        ]
+        scores = [clipped_rows(form(T), 1.0, 1.0).margins_over_constant(w) for T in (X, other)]
     sides = [np.ones(8192, dtype=bool), np.ones(2), np.median(scores[0])[None]]
     losses = [threshold_losses(s, *sides, largest=float(np.linalg.norm(w))) for s in scores]
     assert np.abs(losses[0] - losses[1]).max() <= 1.0

@@ -12,7 +12,7 @@ from scipy import sparse
 from dp_halfspace.data.people import People
 from dp_halfspace.rows import blocks
 from dp_halfspace.rows.blocks import clip_scales
-from dp_halfspace.rows.rows import Rows, clipped_rows
+from dp_halfspace.rows.rows import Rows, clipped_rows, rescale_state
 from tests.optim.cases import clipped_float128, data_sets, logical_rows
 
 N, D = 9001, 6
@@ -98,8 +98,7 @@ def test_single_rows_do_not_depend_on_the_storage(X, scale, bias):
         images = np.linalg.norm((transform @ Z.T).T, axis=1)
         np.testing.assert_allclose(rows.lengths(transform), images, rtol=1e-9, atol=1e-13)
     factor = RNG.random(N)
-    scaled = rows.rescale(factor, row_bound=7.0)
-    assert scaled.row_bound == 7.0
+    scaled = rows.over(X, rescale_state(rows.state, factor))
     expected, w = Z * factor[:, None], RNG.standard_normal(Z.shape[1])
     np.testing.assert_allclose(scaled.dense(index), expected[index], rtol=1e-14)
     np.testing.assert_allclose(scaled.margins(w), expected @ w, atol=1e-13)
@@ -176,7 +175,7 @@ def test_extreme_factors_reach_dense_rows_and_lengths(form):
     np.testing.assert_allclose(rows.lengths(), np.linalg.norm(expected, axis=1), rtol=1e-12)
     both = Rows(form(X), rows.state[0], np.full((3, 2), 0.5)).lengths()
     np.testing.assert_allclose(both, np.hypot(rows.lengths(), 0.5), rtol=1e-12)
-    again = rows.rescale(np.array([2.0, 0.0, 0.5]), row_bound=9.0)
+    again = rows.over(form(X), rescale_state(rows.state, np.array([2.0, 0.0, 0.5])))
     scaled = expected * np.array([2.0, 0.0, 0.5])[:, None]
     np.testing.assert_allclose(again.dense(np.arange(3)), scaled, rtol=1e-12)
 
