@@ -6508,8 +6508,8 @@ MUTANTS = [
         ),
         (
             "RandomizedResponse.perturb",
-            "1.0 - self",
-            "0.5 - 0.5 * self",
+            "share(_WORD_BITS) /",
+            "0.5 * share(_WORD_BITS) /",
             "test_responses_follow_the_definition",
         ),
     ),
