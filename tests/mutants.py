@@ -6024,6 +6024,12 @@ MUTANTS = [
             "test_errors_of_places_are_relative_to_the_farthest_loss",
         ),
         (
+            "ProfileBound.log_delta",
+            "4.0 * size",
+            "0.5 * size",
+            "test_a_tail_that_was_cut_beside_a_ranking_counts_by_its_losses",
+        ),
+        (
             "_pld",
             "isinstance(event, ObjectivePerturbation) and event.pairwise",
             "False",
@@ -6520,8 +6526,8 @@ MUTANTS = [
         ),
         (
             "RandomizedResponse.perturb",
-            "1.0 - self",
-            "0.5 - 0.5 * self",
+            "share(_WORD_BITS) /",
+            "0.5 * share(_WORD_BITS) /",
             "test_responses_follow_the_definition",
         ),
     ),

@@ -133,8 +133,13 @@ class ProfileBound:
         of_term = log_gdp_excess if self.pairwise else log_gdp_delta
         for weight, shift, mu in self.terms:
             np.logaddexp(profile, math.log(weight) + of_term(mu, remaining - shift), out=profile)
+        cut = self.loss.cut
+        if self.pairwise:
+            # A mean excess is not bounded by one, so that mass counts by the size of its losses.
+            size = sum(weight * (furthest + mu + mu * mu) for weight, _, mu in self.terms)
+            cut *= max(1.0, 4.0 * size)
         with np.errstate(divide="ignore"):
-            logs = np.append(np.log(mass) + profile, np.log(self.loss.cut))
+            logs = np.append(np.log(mass) + profile, np.log(cut))
         top = float(logs.max())
         if top == -math.inf:
             return top

@@ -584,8 +584,9 @@ class RandomizedResponse(PureMechanism):
     def perturb(self, value: NDArray[np.float64], source: ByteSource) -> NDArray[np.float64]:
         """Return the responses to labels from 0 to ``n_classes - 1``."""
         responses = np.array(value, dtype=np.float64)
-        change = np.full(responses.size, 1.0 - self.keep_probability)
         share = partial(_share, Fraction(self.epsilon), self.n_classes - 1)
+        # With many classes, an error of exp could move a probability by more than events allow.
+        change = np.full(responses.size, share(_WORD_BITS) / 2**_WORD_BITS)
         changed = random_events(change, lambda _: share, source)
         for i in np.flatnonzero(changed).tolist():
             other = uniform_below(self.n_classes - 1, source)

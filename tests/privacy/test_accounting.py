@@ -335,6 +335,17 @@ def in_a_row(event, count, value, step):
     return float(total @ np.maximum(losses - value, 0.0))
 
 
+def test_a_tail_that_was_cut_beside_a_ranking_counts_by_its_losses():
+    """A mean excess is not bounded by one."""
+    cut, losses = 1e-6, np.arange(-40.0, 41.0)
+    mass = np.where(losses == 0.0, 1.0 - cut, 0.0)
+    loss, terms = PLD(1.0, -40, mass, cut=cut), ((1.0, 0.0, 0.0),)
+    bound = accounting.ProfileBound(loss, terms, pairwise=True)
+    assert math.exp(bound.log_delta(1.0)) >= cut * (40.0 - 1.0)
+    bound = accounting.ProfileBound(loss, terms, pairwise=False)
+    assert math.exp(bound.log_delta(1.0)) == pytest.approx(cut)
+
+
 @pytest.mark.parametrize("count", [2, 8])
 def test_rankings_in_a_row_have_the_sum_of_the_upper_parts_of_their_losses(count):
     """A profile in place of the mean excess would be smaller by half, and more."""

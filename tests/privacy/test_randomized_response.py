@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from dp_halfspace.privacy import Pure
+from dp_halfspace.privacy import Pure, noise
 from dp_halfspace.privacy.noise import RandomizedResponse, _share
 from dp_halfspace.privacy.randomness import SeededBytes
 from tests.privacy.oracles import FALSE_ALARM, Script
@@ -65,6 +65,15 @@ def test_a_word_at_the_threshold_is_decided_exactly():
     cell = _share(Fraction(1), 1, 64)
     for word, answer in ((cell - 2, 1.0), (cell + 2, 0.0)):
         assert response.perturb(np.zeros(1), Script([word])).tolist() == [answer]
+
+
+def test_no_error_of_a_rounded_probability_reaches_the_responses(monkeypatch):
+    """With many classes an error of the exponential would count many times."""
+    response = RandomizedResponse(1000, 7.0)
+    expected = response.perturb(np.zeros(50), SeededBytes(0, "test"))
+    exp = noise.math.exp
+    monkeypatch.setattr(noise.math, "exp", lambda x: exp(x) + 0.5)
+    assert np.array_equal(response.perturb(np.zeros(50), SeededBytes(0, "test")), expected)
 
 
 @pytest.mark.parametrize(("n_classes", "epsilon"), [(2, 0.5), (4, 1.5)])
