@@ -264,6 +264,12 @@ def test_features_of_a_kernel_are_usable(n, strength, is_pure):
     assert size % 2 == 0
 
 
+def test_features_of_a_kernel_grow_with_the_budget():
+    """With pure DP one for twenty records, otherwise one for each unit of ``n mu``."""
+    budgets = Budget.of(1.0, 0.0), Budget.gaussian(0.1)
+    assert [module.choose_n_features(1000, budget) for budget in budgets] == [50, 100]
+
+
 def test_a_stated_length_is_told_in_units_of_the_norm():
     assert module.relative_scale(3.0, 2.0) == 1.5
     assert module.relative_scale("auto", 2.0) is None

@@ -74,6 +74,18 @@ def test_an_odd_number_of_features_is_raised_by_one():
     assert np.any(odd != fewer)
 
 
+@pytest.mark.filterwarnings("ignore:random_state")
+def test_the_constant_is_a_multiple_of_that_of_its_mechanism():
+    how = {"n_fourier": 4, "n_components": None, "n_candidates": 100, "random_state": 0}
+    plain, double, net = (
+        LabelPrivateClassifier(classes=[0, 1], **how, **more)
+        .fit(*checkers(60))
+        .feature_map_.constant
+        for more in ({}, {"intercept_scaling": 2.0}, {"mechanism": "net"})
+    )
+    assert [double / plain, net / plain] == pytest.approx([2.0, 1.0 / label_private._CONSTANT])
+
+
 OPTIONS = {
     "kernel": "auto",
     "n_fourier": 60,

@@ -128,6 +128,8 @@ def test_sparse_and_infinite_entries_are_refused():
     X = table(50)
     with pytest.raises(ValueError, match="sparse"):
         PrivateScaler().fit(sparse.csr_array(X))
+    with pytest.raises(ValueError, match="data frame of sparse columns"):
+        PrivateScaler().fit(pd.DataFrame(X).astype(pd.SparseDtype(float, 0.0)))
     X[3, 1] = math.inf
     with pytest.raises(ValueError, match="infinity in column 1"):
         PrivateScaler().fit(X)
