@@ -217,6 +217,8 @@ def test_scales_are_learnt_for_cosines_of_columns_although_a_norm_is_stated(chan
     model = fitted(PrivateKernelClassifier, X, y, **options)
     assert (model.scaler_ is not None) is is_learnt
     assert dict(model.privacy_.public).get("private_column_scales", False) is is_learnt
+    if is_learnt:
+        assert dict(model.privacy_.public)["data_norm"] is None
     assert accounting.delta(model.privacy_.events, options["epsilon"]) <= model.privacy_.delta
     far = fitted(PrivateKernelClassifier, 1e3 * X, y, **options)
     assert far.privacy_.events == model.privacy_.events

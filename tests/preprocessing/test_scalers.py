@@ -150,6 +150,7 @@ def test_a_scaler_forgets_names_and_plans_for_people():
     plan = scaler.plan(X, groups=people)
     assert scaler.fit(X, groups=people).privacy_ == plan
     assert dict(plan.public)["n_samples"] == 40
+    assert dict(plan.public)["private_column_scales"] is True
     assert not hasattr(scaler, "feature_names_in_")
 
 
