@@ -90,10 +90,11 @@ def test_the_score_of_a_selection_is_asked_for():
     X, y = make_halfspace(300, 4, margin=0.3, random_state=0)
     model = AdaptiveMarginClassifier(selection="exponential", data_norm=1.0)
     plain, penalised = (
-        model.set_params(selection_score=score)._fit_plan(model._validate(X, y, None)).choice
+        model.set_params(selection_score=score)._fit_plan(model._validate(X, y, None))
         for score in ("training", "population")
     )
-    assert penalised.sensitivity > plain.sensitivity
+    assert penalised.choice.sensitivity > plain.choice.sensitivity
+    assert plain.public["selection"] == "exponential"
 
 
 @pytest.mark.parametrize("kind", ["rademacher", "hadamard"])

@@ -144,6 +144,8 @@ def test_sparse_columns_without_features_have_the_scores_of_dense_ones():
     model = PrivateKernelClassifier(n_components=3, margin=0.3, data_norm=2.0, classes=[0, 1])
     scores = model.fit(sparse.csr_array(X), X[:, 0] > 0).decision_function(X)
     np.testing.assert_allclose(model.decision_function(sparse.csr_array(X)), scores, rtol=1e-4)
+    bare = PrivateKernelClassifier(fit_intercept=False, data_norm=2.0, classes=[0, 1])
+    assert not bare.fit(sparse.csr_array(X), X[:, 0] > 0).intercept_.any()
 
 
 def test_scores_are_linear_in_the_released_features():

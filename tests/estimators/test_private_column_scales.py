@@ -131,6 +131,13 @@ def test_what_cannot_be_is_refused(change, word):
         fitted(AdaptiveMarginClassifier, X, y)
 
 
+def test_a_row_in_column_scales_counts_as_long_as_its_columns_make_it():
+    X, y = hospital(4000)
+    model = OutputPerturbationClassifier(data_norm=None, preconditioner=False, classes=[0, 1])
+    plan = model._fit_plan(model._validate(X, y, None)).inner
+    assert plan.facts.data_norm == math.sqrt(X.shape[1])
+
+
 @pytest.mark.parametrize("options", [{}, {"epsilon": 1e-3}])
 def test_units_are_left_out_where_they_cost_more_than_they_bring(options):
     """And a warning names the public sizes, at the line of the caller."""
