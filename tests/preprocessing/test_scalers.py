@@ -96,6 +96,7 @@ def test_public_ranges_by_name_and_by_number():
     [
         (PublicScaler([(0, 1)]), "low < high for each of the 3 columns"),
         (PublicScaler([(0, 1), (2, 2), (0, 1)]), "low < high"),
+        (PublicScaler([(0, 1), (0, math.inf), (0, 1)]), "low < high"),
         (PublicScaler({0: (0, 1), 1: (0, 1)}), "column '2'"),
         (PublicScaler({0: (0, 1), 1: (0,), 2: "0-1"}), "for each of the 3 columns"),
         (ReleasedScaler(["a", 0, 0], [1, 1, 1]), "center must be a list of finite numbers"),
