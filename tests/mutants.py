@@ -1657,6 +1657,16 @@ MUTANTS = [
         ),
     ),
     *of(
+        "estimators/adaptive_margin.py",
+        "tests/estimators/test_prior.py",
+        (
+            "AdaptiveMarginClassifier.__sklearn_clone__",
+            "copy(self)",
+            "self",
+            "test_copies_keep_what_the_prior_has_learnt",
+        ),
+    ),
+    *of(
         "selection/small_tables.py",
         "tests/estimators/test_prior.py",
         (
@@ -3323,6 +3333,12 @@ MUTANTS = [
         "engine/features.py",
         "tests/engine/test_features.py",
         (
+            "_columns",
+            "all()",
+            "any()",
+            "test_released_scales_take_the_place_of_stated_ones",
+        ),
+        (
             "Features.of",
             "data.people.row_by_row(lambda index: self.write(X[index]))",
             "self.write(X)",
@@ -3712,6 +3728,12 @@ MUTANTS = [
             "_means_of_people",
             "np.trunc(",
             "np.asarray(",
+            "test_moments_of_people_are_whole_steps_of_the_grid",
+        ),
+        (
+            "clipped_moments",
+            "lo + step + 1",
+            "lo + step + 2",
             "test_moments_of_people_are_whole_steps_of_the_grid",
         ),
         (

@@ -12,6 +12,7 @@ import sklearn
 from scipy import sparse
 from sklearn.base import clone
 from sklearn.compose import make_column_transformer
+from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
@@ -260,6 +261,8 @@ def test_clone_and_pickle_share_no_state(estimator, margin_data):
         assert twin.privacy_ == model.privacy_
         assert_fits_differ(twin, X, y, together(fitted(twin, X, y)))
     assert not hasattr(clone(model), "coef_")
+    with pytest.raises(NotFittedError):
+        clone(model).predict(X)
 
 
 # -- behaviour -----------------------------------------------------------------------

@@ -41,6 +41,7 @@ from dp_halfspace.data import owners
 from dp_halfspace.data import people as people_module
 from dp_halfspace.data.owners import owners_of_rows
 from dp_halfspace.data.people import People
+from dp_halfspace.engine import scales as scales_module
 from dp_halfspace.engine.scales import (
     CLIP,
     Columns,
@@ -423,13 +424,16 @@ def test_scales_count_people_in_every_release():
     assert [abs(each.value[0].sum()) <= 200.0 for each in releases] == [True] * 3
 
 
-def test_moments_of_people_are_whole_steps_of_the_grid():
+def test_moments_of_people_are_whole_steps_of_the_grid(monkeypatch):
     """Sums of other numbers would be rounded, and depend on their order."""
     people = People(np.array([1, 2, 3, 7, 30, 1000]))
     X = np.random.default_rng(0).normal(size=(people.counts.sum(), 3))
     sums, squares = clipped_moments(X, UNITS, people)
     for steps in (sums * 2.0**10, squares * 2.0**20 / 1.5):
         np.testing.assert_array_equal(steps, np.rint(steps))
+    with monkeypatch.context() as patch:  # two people at a time
+        patch.setattr(scales_module, "CACHED_BYTES", 48)
+        np.testing.assert_array_equal(clipped_moments(X, UNITS, people), (sums, squares))
     # A mean square is at least the square of the mean: 5/2 counts as 3, and 3/2 as 1.
     rows = UNITS.center + UNITS.scale * np.array([[1.0], [2.0]]) * CLIP / 2.0**10
     sums, squares = clipped_moments(rows, UNITS, People(np.array([2])))

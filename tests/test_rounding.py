@@ -13,10 +13,11 @@ from scipy.special import lambertw
 from dp_halfspace import ObjectivePerturbationClassifier, OutputPerturbationClassifier
 from dp_halfspace._rounding import DOWN, FAR_DOWN, FAR_UP, UP, WIDE_DOWN
 from dp_halfspace.engine.counts import count_noise
-from dp_halfspace.engine.linear import Shape
+from dp_halfspace.engine.linear import Shape, length_noise
 from dp_halfspace.engine.moment import moment_noise
 from dp_halfspace.engine.plan import PublicFacts
 from dp_halfspace.engine.scales import plan_column_scales
+from dp_halfspace.engine.steps import step_sensitivity
 from dp_halfspace.estimators import _centred
 from dp_halfspace.ledger import cap
 from dp_halfspace.model_selection import _search_plan
@@ -124,6 +125,7 @@ def raised_bounds():
     scales = plan_column_scales(FEW, 7, gaussian)
     yield "counts of octaves", scales.octaves.sensitivity, SQRT(14), UP
     yield "moments of columns", scales.moments.sensitivity, 2 * SQRT(7), UP
+    yield "squared lengths", length_noise(gaussian).sensitivity, 1, UP
     moment = moment_noise(FEW, FEW, gaussian, is_single=False)
     yield "second moment", moment.sensitivity, SQRT(2), UP
     yield "labels, two classes", statistic_sensitivity(FEW, 2, FEW), 1, UP
@@ -267,6 +269,11 @@ def allowances():
     radius = 8.0 * steps.path_length * (1.0 + SQRT(6))
     sums = error_of_sums(n, 6, 512, slope=1.0, n_outputs=1)
     yield "noisy steps", stated, sums + n * 1.01 * (6 + 3) * 2.0**-53 * radius
+    stated = step_sensitivity(n, 6, 2, 512, 3.0, is_single=False) / 2.0 - 0.5 * (1.0 + 2.0**-40)
+    sums = error_of_sums(n, 6 + 2, 512, slope=0.5, n_outputs=2)
+    sums += n * 0.5 * 1.01 * (6 + 4) * SQRT(6 + 2) * 2.0**-53
+    margins = n * 0.5 * 1.01 * (6 + 5) * 2.0**-53 * 3.0 * 8.0 * 1.2 * SQRT(2) * (1.0 + SQRT(6))
+    yield "default steps", stated, 3.0 * sums + margins
     bounds = {"row_norm": 1.0, "slope": 1.0, "smoothness": 1.0, "evaluation": 24.0}
     error = gradient_error(**PROBLEM.sizes(), **bounds, ridge=2.0 * 300 / 5.0, radius=5.0)
     stated = margin_selection._cost_rounding(PROBLEM, 5.0, 1e5)

@@ -134,7 +134,7 @@ def test_released_scales_take_the_place_of_stated_ones():
     # The plan keeps the stated ones, for another fit.
     assert_array_equal(made.with_released(None).scales.center, np.zeros(3))
     data = TrainingData(X, np.zeros(9, int), np.array([0, 1]), None)
-    for columns in ([0, 1], [1, 2]):
+    for columns in ([0, 1], [1, 2], [0, 2]):
         assert_array_equal(estimated_numbers(data, np.array(columns)).X, X[:, columns])
 
 

@@ -212,14 +212,14 @@ def test_columns_are_clipped_as_in_a_prediction(single):
 def test_first_rows_have_norm_at_most_one_however_long_they_are(form):
     X = (
         np.random.default_rng(3).standard_normal((200, 5))
-        * 10.0 ** np.arange(-3, 5).repeat(25)[:, None]
+        * 10.0 ** np.array([*range(-3, 4), 30]).repeat(25)[:, None]
     )
     made = {"float64": np.asarray, "float32": np.float32, "sparse": sparse.csr_array}[form](X)
     plan = plan_of(made, is_scale_stated=True, is_single=form == "float32")
     rows = first_rows(plan.shape, plan.known, training_data(made, np.zeros(200, dtype=int))).X
     logical = np.array([rows.fused_adjoint(np.zeros(6), one(i)) for i in range(200)])
     norms = np.linalg.norm(logical, axis=1)
-    assert 1.0 - 1e-5 < norms.max() <= 1.0 + 1e-12
+    assert 1.0 - 1e-5 < norms[100:].min() <= norms.max() <= 1.0 + 1e-12
 
 
 @pytest.mark.parametrize("noise", [GaussianNoise(1e-30, 1.0), NoNoise()])

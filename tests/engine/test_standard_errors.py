@@ -155,11 +155,12 @@ def test_no_noise_has_no_error():
 def test_errors_have_the_shapes_of_what_they_are_of():
     X, y = rows()
     y = y + (X[:, 2] > 5.0)
-    wide = np.hstack([X] * 90)
+    wide = np.hstack([X] * 110)
     for given, params in (
         (X, {}),
         (X, {"projection": "hadamard", "n_components": 4, "data_norm": 200.0}),
         (wide, {"data_norm": 900.0}),
+        (wide, {"projection": "rademacher", "n_components": 600, "data_norm": 900.0}),
         (X, {"fit_intercept": False}),
     ):
         model = AdaptiveMarginClassifier(epsilon=3.0, classes=[0, 1, 2], **params).fit(given, y)

@@ -85,6 +85,18 @@ def test_every_way_learns(way, epsilon):
     assert model.score(X, y) > (0.6 if way.get("projection") else 0.97)
 
 
+def test_the_score_of_a_selection_is_asked_for():
+    """A penalty for the margin is rounded together with the errors."""
+    X, y = make_halfspace(300, 4, margin=0.3, random_state=0)
+    model = AdaptiveMarginClassifier(selection="exponential", data_norm=1.0)
+    plain, penalised = (
+        model.set_params(selection_score=score)._fit_plan(model._validate(X, y, None))
+        for score in ("training", "population")
+    )
+    assert penalised.choice.sensitivity > plain.choice.sensitivity
+    assert plain.public["selection"] == "exponential"
+
+
 @pytest.mark.parametrize("kind", ["rademacher", "hadamard"])
 @pytest.mark.parametrize(
     "way",

@@ -61,6 +61,8 @@ def test_public_counts_change_the_normaliser_of_pairs_alone(data):
     private = model(mechanism="output").fit(*data).privacy_
     stated = model(mechanism="output", class_counts=(300, 2700)).fit(*data).privacy_
     assert len(stated.events) == len(private.events)
+    assert tuple(dict(stated.public)["class_counts"]) == (300.0, 2700.0)
+    assert dict(private.public)["class_counts"] == "private"
     assert dict(stated.public)["pairs"] == pytest.approx(0.36 * dict(private.public)["pairs"])
     steps = model().fit(*data).privacy_
     assert model(class_counts=(300, 2700)).fit(*data).privacy_.events == steps.events
@@ -87,6 +89,7 @@ def test_threshold_given_or_bought(delta, data):
     assert any(isinstance(e, privacy.Exponential) for e in bought.privacy_.events)
     assert not any(isinstance(e, privacy.Exponential) for e in given.privacy_.events)
     assert given.intercept_[0] == pytest.approx(-0.25)
+    assert [dict(m.privacy_.public)["threshold"] for m in (bought, given)] == [None, 0.25]
     assert bought.score(X, y) > max(y.mean(), 1 - y.mean()) - 0.005
     scores = given.decision_function(X) - given.intercept_
     np.testing.assert_array_equal(given.predict(X), (scores > 0.25).astype(int))

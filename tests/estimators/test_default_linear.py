@@ -137,6 +137,10 @@ def test_fits_of_published_algorithms_have_no_probabilities(params):
         model.fit(X, y).predict_proba(X)
     assert "only a fit with default parameters" in str(refused.value.__cause__)
     assert not hasattr(model, "coef_std_error_")
+    default = AdaptiveMarginClassifier().get_params()
+    assert not hasattr(
+        model.set_params(**{name: default[name] for name in params}), "predict_proba"
+    )
 
 
 @pytest.mark.parametrize("n_classes", [2, 3])

@@ -144,6 +144,8 @@ def test_sparse_columns_without_features_have_the_scores_of_dense_ones():
     model = PrivateKernelClassifier(n_components=3, margin=0.3, data_norm=2.0, classes=[0, 1])
     scores = model.fit(sparse.csr_array(X), X[:, 0] > 0).decision_function(X)
     np.testing.assert_allclose(model.decision_function(sparse.csr_array(X)), scores, rtol=1e-4)
+    bare = PrivateKernelClassifier(fit_intercept=False, data_norm=2.0, classes=[0, 1])
+    assert not bare.fit(sparse.csr_array(X), X[:, 0] > 0).intercept_.any()
 
 
 def test_scores_are_linear_in_the_released_features():
@@ -262,6 +264,12 @@ def test_features_of_a_kernel_are_usable(n, strength, is_pure):
     size = module.choose_n_features(n, budget)
     assert 2 <= size <= (150 if budget.is_pure else 600)
     assert size % 2 == 0
+
+
+def test_features_of_a_kernel_grow_with_the_budget():
+    """With pure DP one for twenty records, otherwise one for each unit of ``n mu``."""
+    budgets = Budget.of(1.0, 0.0), Budget.gaussian(0.1)
+    assert [module.choose_n_features(1000, budget) for budget in budgets] == [50, 100]
 
 
 def test_a_stated_length_is_told_in_units_of_the_norm():

@@ -35,6 +35,7 @@ def test_class_weights_shift_log_odds_and_cost_nothing():
         for w in (None, weights)
     )
     assert plain.intercept_[0] == 0.0
+    assert plain.alpha_ == 3.0
     assert tilted.intercept_[0] - plain.intercept_[0] == pytest.approx(np.log(1e7))
     assert tilted.privacy_.events == plain.privacy_.events
     assert tilted.predict(X).mean() > 0.99
@@ -71,6 +72,18 @@ def test_an_odd_number_of_features_is_raised_by_one():
     )
     np.testing.assert_array_equal(odd, even)
     assert np.any(odd != fewer)
+
+
+@pytest.mark.filterwarnings("ignore:random_state")
+def test_the_constant_is_a_multiple_of_that_of_its_mechanism():
+    how = {"n_fourier": 4, "n_components": None, "n_candidates": 100, "random_state": 0}
+    plain, double, net = (
+        LabelPrivateClassifier(classes=[0, 1], **how, **more)
+        .fit(*checkers(60))
+        .feature_map_.constant
+        for more in ({}, {"intercept_scaling": 2.0}, {"mechanism": "net"})
+    )
+    assert [double / plain, net / plain] == pytest.approx([2.0, 1.0 / label_private._CONSTANT])
 
 
 OPTIONS = {
@@ -152,6 +165,8 @@ def test_full_whitening_gives_equal_variances():
     found = features(X, kernel="linear", n_components=None, whitening=1.0)
     images = (X / found.scales - found.mean) @ found.transform
     np.testing.assert_allclose(np.cov(images.T, bias=True), np.eye(4), atol=1e-8)
+    twice = features(np.hstack([X, X]), kernel="linear", n_components=None, whitening=1.0)
+    assert twice.transform.any(axis=0).sum() == 4  # the other directions are rounding
     plain = features(X, kernel="linear", n_components=None, whitening=0.0)
     np.testing.assert_allclose(plain.transform.T @ plain.transform, np.eye(4), atol=1e-12)
 

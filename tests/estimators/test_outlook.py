@@ -54,7 +54,7 @@ def test_without_noise_everything_is_expected_and_no_boundless_budget_is_recomme
     # Half at 70 records times epsilon, over the root of the number of columns.
     assert Outlook(1400, 100, 0.5).improvement == pytest.approx(0.5)
     assert "epsilon=1e+0" not in str(Outlook(1, 500, 1e-9))
-    assert str(Outlook(1, 5, 1.0)).endswith("or epsilon=630")
+    assert str(Outlook(1, 5, 10.0)).endswith("use about 63 records or epsilon=630")
     assert Outlook(1, 10**9, 1.0).epsilon_wanted > EPSILON_RANGE[1]
     assert "or epsilon" not in str(Outlook(1, 10**9, 1.0))
 

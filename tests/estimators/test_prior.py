@@ -366,11 +366,11 @@ def test_pure_epsilon_and_public_class_weights():
 
 
 def test_copies_keep_what_the_prior_has_learnt(tmp_path):
-    X, y = table(200)
-    model = classifier(prior=good(), random_state=0)
+    (X, y), prior = table(200), good()
+    model = classifier(prior=prior, random_state=0)
     for twin in (clone(model), clone(make_pipeline(StandardScaler(), model))[-1]):
-        assert twin.prior is model.prior
-        assert twin.get_params()["prior"] is model.prior
+        assert twin.prior is prior
+        assert twin.get_params()["prior"] is prior
     fitted = model.fit(X, y)
     again = pickle.loads(pickle.dumps(fitted))
     np.testing.assert_array_equal(again.decision_function(X), fitted.decision_function(X))

@@ -131,6 +131,13 @@ def test_what_cannot_be_is_refused(change, word):
         fitted(AdaptiveMarginClassifier, X, y)
 
 
+def test_a_row_in_column_scales_counts_as_long_as_its_columns_make_it():
+    X, y = hospital(4000)
+    model = OutputPerturbationClassifier(data_norm=None, preconditioner=False, classes=[0, 1])
+    plan = model._fit_plan(model._validate(X, y, None)).inner
+    assert plan.facts.data_norm == math.sqrt(X.shape[1])
+
+
 @pytest.mark.parametrize("options", [{}, {"epsilon": 1e-3}])
 def test_units_are_left_out_where_they_cost_more_than_they_bring(options):
     """And a warning names the public sizes, at the line of the caller."""
@@ -217,6 +224,8 @@ def test_scales_are_learnt_for_cosines_of_columns_although_a_norm_is_stated(chan
     model = fitted(PrivateKernelClassifier, X, y, **options)
     assert (model.scaler_ is not None) is is_learnt
     assert dict(model.privacy_.public).get("private_column_scales", False) is is_learnt
+    if is_learnt:
+        assert dict(model.privacy_.public)["data_norm"] is None
     assert accounting.delta(model.privacy_.events, options["epsilon"]) <= model.privacy_.delta
     far = fitted(PrivateKernelClassifier, 1e3 * X, y, **options)
     assert far.privacy_.events == model.privacy_.events

@@ -150,6 +150,12 @@ def test_numbers_of_hidden_units_are_named(n_hidden):
         PureNetworkClassifier(n_hidden=n_hidden, classes=[0, 1]).plan(*separated(300, 4))
 
 
+@pytest.mark.parametrize(("epsilon", "n_stages"), [(1.0, 2), (4.0, 6)])
+def test_a_network_has_a_stage_for_every_two_hundred_records_at_epsilon_one(epsilon, n_stages):
+    model = PureNetworkClassifier(epsilon=epsilon, classes=[0, 1], data_norm=1.0)
+    assert len(model.plan(*separated(300, 4)).events) == n_stages
+
+
 @pytest.mark.filterwarnings("ignore::dp_halfspace.exceptions.PrivacyWarning")
 def test_a_record_moves_no_error_count_of_a_network_by_more_than_its_sensitivity():
     """Of a heavy class; the rows are as long as they can be behind a projection."""

@@ -76,8 +76,10 @@ def test_infinite_epsilon_is_the_minimiser_of_the_stated_objective(table, option
 @every_option
 def test_robust_classes_are_fitted_one_against_the_rest(options):
     X, y = separated(200, 3, 3, seed=5)
+    known = {"tilt": 0.0, "adversary_radius": 0.0, "adversary_norm": 2, **options}
     options = {"alpha": 0.1, **options}
     model = exact(X, y, **options)
+    assert known.items() <= public(model).items()
     for k in range(3):
         one = exact(X, (y == k).astype(int), **options)
         np.testing.assert_allclose(together(model)[k], together(one)[0], atol=1e-6)

@@ -14,6 +14,7 @@ from dp_halfspace import (
     PrivateTableClassifier,
     PureHalfspaceClassifier,
 )
+from dp_halfspace.datasets import in_chunks
 from dp_halfspace.inspection.card import outlook_for
 from dp_halfspace.privacy import Exponential, Gaussian, Pure, accounting
 from dp_halfspace.rows.directions import asinh_cells
@@ -158,16 +159,20 @@ def test_above_the_rule_the_engine_is_as_ever():
 )  # fmt: skip
 def test_whoever_asks_for_a_way_gets_it(asked):
     X, y = ward()
-    planned = AdaptiveMarginClassifier(data_norm=1.0, classes=[0, 1], **asked).plan(X / 1e7, y)
-    assert dict(planned.public).get("solver") != "exponential_mechanism"
+    kind = AdaptiveMarginClassifier(data_norm=1.0, epsilon=0.5, classes=[0, 1])
+    for params, is_selected in (({}, True), (asked, False)):
+        planned = clone(kind).set_params(**params).plan(X / 1e7, y)
+        assert (dict(planned.public).get("solver") == "exponential_mechanism") is is_selected
 
 
 def test_sparse_rows_people_and_chunks_are_left_to_the_engine():
     X, y = ward()
-    kind = AdaptiveMarginClassifier(data_norm=1.0, classes=[0, 1])
+    kind = AdaptiveMarginClassifier(data_norm=1.0, epsilon=0.5, classes=[0, 1])
+    assert not isinstance(kind.plan(X / 1e7, y).events[0], Gaussian)
     for planned in (
         kind.plan(sparse.csr_array(X / 1e7), y),
         kind.plan(X / 1e7, y, groups=np.arange(300) // 2),
+        kind.plan(in_chunks(X / 1e7, 50), y),
     ):
         assert isinstance(planned.events[0], Gaussian)
 

@@ -96,6 +96,7 @@ def test_public_ranges_by_name_and_by_number():
     [
         (PublicScaler([(0, 1)]), "low < high for each of the 3 columns"),
         (PublicScaler([(0, 1), (2, 2), (0, 1)]), "low < high"),
+        (PublicScaler([(0, 1), (0, math.inf), (0, 1)]), "low < high"),
         (PublicScaler({0: (0, 1), 1: (0, 1)}), "column '2'"),
         (PublicScaler({0: (0, 1), 1: (0,), 2: "0-1"}), "for each of the 3 columns"),
         (ReleasedScaler(["a", 0, 0], [1, 1, 1]), "center must be a list of finite numbers"),
@@ -128,6 +129,8 @@ def test_sparse_and_infinite_entries_are_refused():
     X = table(50)
     with pytest.raises(ValueError, match="sparse"):
         PrivateScaler().fit(sparse.csr_array(X))
+    with pytest.raises(ValueError, match="data frame of sparse columns"):
+        PrivateScaler().fit(pd.DataFrame(X).astype(pd.SparseDtype(float, 0.0)))
     X[3, 1] = math.inf
     with pytest.raises(ValueError, match="infinity in column 1"):
         PrivateScaler().fit(X)
@@ -148,6 +151,7 @@ def test_a_scaler_forgets_names_and_plans_for_people():
     plan = scaler.plan(X, groups=people)
     assert scaler.fit(X, groups=people).privacy_ == plan
     assert dict(plan.public)["n_samples"] == 40
+    assert dict(plan.public)["private_column_scales"] is True
     assert not hasattr(scaler, "feature_names_in_")
 
 

@@ -26,6 +26,7 @@ from dp_halfspace.selection.rule import pays_for_stages, small_table_rule
 from dp_halfspace.selection.small_tables import (
     TableSelection,
     counted_share,
+    plan_choice,
     plan_small_table,
     share_of,
 )
@@ -34,6 +35,12 @@ from tests.permits import table_door
 from tests.releases import record_releases
 
 EPSILON, ONES = 0.5, np.ones(2)
+
+
+def test_few_records_pay_a_quarter_for_a_count_and_several_classes_less():
+    two, three = (plan_choice(60, 0.7, k, counts=True) for k in (2, 3))
+    assert [c.choice_epsilon for c in (two, three)] == pytest.approx([0.7 * 0.75, 0.7 * 0.85])
+    assert plan_small_table(60, 2, 0.7, seed=0, counts=True).choice == two
 
 
 def small_plan(n_columns, n_candidates=60, seed=(1,)):
