@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dp_halfspace._rounding import UP
+from dp_halfspace._rounding import TINY, UP
 from dp_halfspace.data.chunks import sum_over_chunks
 from dp_halfspace.data.people import People
 from dp_halfspace.data.validation import TrainingData
@@ -60,12 +60,19 @@ def class_counts(
 def balancing_weights(released: FloatArray, n_samples: int, noise: Any) -> FloatArray:
     """Return the released size of the rarest class over that of each: post-processing.
 
-    The standard deviation of the noise is subtracted from the largest size and added to every other
+    Sizes of four classes and more are shrunk to their mean, as James and Stein do but by twice the
+    squares of the noise: otherwise chance would make some of many classes rare. The standard
+    deviation of the noise that is left is subtracted from the largest size and added to every other
     one, in case it made a class look rarer than it is. A size below one record counts as that.
     """
     if len(released) == 1:
         released = np.array([n_samples - released[0], released[0]])
     common, deviation = int(np.argmax(released)), noise_deviation(noise)
+    if len(released) > 3:
+        mean = released.mean()
+        by_noise = 2.0 * (len(released) - 3) * deviation**2
+        kept = 1.0 - by_noise / max(float(np.square(released - mean).sum()), by_noise, TINY)
+        released, deviation = mean + kept * (released - mean), kept * deviation
     sizes = np.maximum(np.clip(released, 0.0, n_samples) + deviation, 1.0)
     sizes[common] -= 2.0 * deviation
     sizes[common] = sizes.max()

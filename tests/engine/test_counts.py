@@ -56,6 +56,11 @@ def test_weights_are_at_most_one_and_balance_released_counts():
     assert balancing_weights(np.array([25.0]), 125, noise) == pytest.approx((27 / 98, 1.0))
     found = balancing_weights(np.array([10.0, 40.0, 20.0]), 70, noise)
     assert found == pytest.approx((1.0, 12 / 38, 12 / 22))
+    # The squared distances from the mean of four sizes are 500, of which noise explains 8.
+    found = balancing_weights(np.array([10.0, 40.0, 20.0, 30.0]), 100, noise)
+    shrunk = 25 + 0.984 * np.array([-15, 15, -5, 5]) + 0.984 * np.array([2, -2, 2, 2])
+    assert found == pytest.approx(shrunk.min() / shrunk)
+    assert balancing_weights(np.array([23.0, 25, 27, 25]), 100, noise).tolist() == [1.0] * 4
     # A count within its noise counts as that, and one without noise as one record.
     assert balancing_weights(np.array([-5.0]), 100, noise) == pytest.approx((2 / 98, 1.0))
     # Little is told apart where the noise is as large as the classes.
