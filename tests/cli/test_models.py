@@ -251,7 +251,7 @@ def test_persons_are_protected_with_all_their_rows(patients, capsys):
         (["7,x,yes", "7,x,no"] * 99, 0),
         ([f",,yes\n{SECRET},True,no"] * 99, 0),
         (["1,x,yes"] * 99, 0),
-        ([f"1,x,{SECRET}"] * 99, "a label that is not among the public labels"),
+        ([f"1,x,{SECRET}"] * 99, "column 'outcome' of patients.csv has labels other than no, yes"),
         ([], "no rows below its header"),
     ],
 )
