@@ -371,3 +371,17 @@ def test_a_card_says_what_the_released_model_shows(ward, capsys):
     assert said in read_page("card.html")[1]
     assert main(["card", "m.joblib", "--out", "again.html"]) == 0
     assert said in read_page("again.html")[1]
+
+
+def test_written_probabilities_rank_a_rare_class_as_the_model_does(tmp_path, monkeypatch):
+    """Also those of a column that ranks it, which hardly differ."""
+    monkeypatch.chdir(tmp_path)
+    lab = pandas.DataFrame({"lab": np.arange(1200.0)})
+    died = np.where(lab["lab"] >= 1170, "yes", "no")
+    model = PrivateTableClassifier(epsilon=1, classes=["no", "yes"], schema={"lab": "number"})
+    assert model.fit(lab, died).column_that_ranks_ == "lab"
+    joblib.dump(model, "m.joblib")
+    lab.to_csv("new.csv", index=False)
+    assert main(["predict", "m.joblib", "new.csv", "--out", "out.csv"]) == 0
+    found = pandas.read_csv("out.csv")["probability_yes"]
+    assert found.nunique() == np.unique(model.decision_function(lab)).size > 100
