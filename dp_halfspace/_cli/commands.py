@@ -32,8 +32,9 @@ from dp_halfspace.privacy.record import PrivacyRecord, rounded_text, unit_of
 
 # Marks of kinds that no schema states.
 _PRIVATE = "private: "
-# Decimals of a written probability: a column that ranks a rare class moves late ones only.
-_PROBABILITY_DIGITS = 12
+# Decimals of a written probability, more than the noise of any fit leaves; and of one selected
+# classifier, which moves late ones only.
+_PROBABILITY_DIGITS, _DIGITS_OF_SELECTED = 6, 12
 _NO_MODEL = "not a model that the command `fit` has saved"
 # How messages about a released model begin.
 _FINDINGS = "every row has the same score|by a noisy count one class is rare"
@@ -190,7 +191,8 @@ def predict(options: Any) -> None:
         if hasattr(model, "predict_proba"):
             probabilities = model.predict_proba(rows)
             names = [csv_cell(f"probability_{label}") for label in model.classes_]
-            frame = pandas.DataFrame(np.round(probabilities, _PROBABILITY_DIGITS), columns=names)
+            digits = _PROBABILITY_DIGITS if model.certainty_ is None else _DIGITS_OF_SELECTED
+            frame = pandas.DataFrame(np.round(probabilities, digits), columns=names)
             chosen = probabilities.argmax(axis=1)
         else:
             frame, advice = pandas.DataFrame(), "this model has no probabilities"
