@@ -473,7 +473,11 @@ class PrivateThresholdClassifier(PrefitClassifier):
         self.n_positive_ = count
 
     def _warn_of_plan(self, plan: _Threshold, data: HeldOut) -> None:
-        """Warn where the number of records leaves no room for a threshold, whatever they are."""
+        """Warn where the number of records leaves no room for a threshold, whatever they are.
+
+        Nor does a model whose probabilities hardly differ.
+        """
+        tallies.warn_of_like_probabilities(self.estimator, "no threshold may divide these")
         if data.n <= plan.takes:
             self._warn(plan, data.unit, f"there are {data.n} {data.unit}", "would be")
 
