@@ -32,9 +32,10 @@ from dp_halfspace.privacy.record import PrivacyRecord, rounded_text, unit_of
 
 # Marks of kinds that no schema states.
 _PRIVATE = "private: "
-# Decimals of a written probability, more than the noise of any fit leaves; and of one selected
-# classifier, which moves late ones only.
-_PROBABILITY_DIGITS, _DIGITS_OF_SELECTED = 6, 12
+# Decimals of a written probability, more than the noise of any fit leaves.
+_PROBABILITY_DIGITS = 6
+# The same of one selected classifier, whose probabilities hardly differ.
+_DIGITS_OF_SELECTED = 12
 _NO_MODEL = "not a model that the command `fit` has saved"
 # How messages about a released model begin.
 _FINDINGS = "every row has the same score|by a noisy count one class is rare"
