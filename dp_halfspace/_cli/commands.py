@@ -38,7 +38,10 @@ _PROBABILITY_DIGITS = 6
 _DIGITS_OF_SELECTED = 12
 _NO_MODEL = "not a model that the command `fit` has saved"
 # How messages about a released model begin.
-_FINDINGS = "every row has the same score|by a noisy count one class is rare"
+_FINDINGS = (
+    "every row has the same score|by a noisy count one class is rare|by released scales|"
+    "the model is one selected classifier"
+)
 
 
 def plan(options: Any) -> None:

@@ -373,7 +373,7 @@ def test_a_card_says_what_the_released_model_shows(ward, capsys):
     assert said in read_page("again.html")[1]
 
 
-def test_written_probabilities_rank_a_rare_class_as_the_model_does(tmp_path, monkeypatch):
+def test_written_probabilities_rank_a_rare_class_as_the_model_does(tmp_path, monkeypatch, capsys):
     """Also those of a column that ranks it, which hardly differ."""
     monkeypatch.chdir(tmp_path)
     lab = pandas.DataFrame({"lab": np.arange(1200.0)})
@@ -381,7 +381,22 @@ def test_written_probabilities_rank_a_rare_class_as_the_model_does(tmp_path, mon
     model = PrivateTableClassifier(epsilon=1, classes=["no", "yes"], schema={"lab": "number"})
     assert model.fit(lab, died).column_that_ranks_ == "lab"
     joblib.dump(model, "m.joblib")
-    lab.to_csv("new.csv", index=False)
+    lab.assign(died=died).to_csv("new.csv", index=False)
     assert main(["predict", "m.joblib", "new.csv", "--out", "out.csv"]) == 0
     found = pandas.read_csv("out.csv")["probability_yes"]
     assert found.nunique() == np.unique(model.decision_function(lab)).size > 100
+    scored = ["evaluate", "m.joblib", "new.csv", "--target", "died", "--epsilon", "1"]
+    assert main([*scored, "--metric", "auc"]) == 0
+    assert "note: the model is one selected classifier" in capsys.readouterr().err
+
+
+def test_a_range_in_another_unit_is_noted(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(0)
+    grams, lab = rng.normal(70_000, 9_000, 3000).round(), rng.normal(size=3000).round(3)
+    frame = pandas.DataFrame({"weight": grams, "lab": lab, "ill": np.where(lab > 0, "yes", "no")})
+    frame.to_csv("t.csv", index=False)
+    Path("s.json").write_text('{"weight": [0, 300], "lab": "number"}')
+    fit = ["fit", "t.csv", "--target", "ill", "--classes", "no,yes", "--schema", "s.json"]
+    assert main([*fit, "--epsilon", "5", "--save", "m.joblib"]) == 0
+    assert "note: by released scales nearly all cells of 'weight'" in capsys.readouterr().err
