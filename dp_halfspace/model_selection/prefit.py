@@ -477,7 +477,7 @@ class PrivateThresholdClassifier(PrefitClassifier):
 
         Nor does a model whose probabilities hardly differ.
         """
-        tallies.warn_of_like_probabilities(self.estimator, "no threshold may divide these")
+        tallies.warn_of_like_probabilities(self.estimator, "there may be no threshold between them")
         if data.n <= plan.takes:
             self._warn(plan, data.unit, f"there are {data.n} {data.unit}", "would be")
 
