@@ -536,8 +536,8 @@ class PrivateLinearClassifier(PrivateClassifier):
             return ""
         return (
             "by noisy counts one class is so rare that class_weight='balanced' leaves all "
-            f"{unit} together the weight of about {weight}: {left.expectation}. Without class "
-            "weights a fit usually ranks better; choose a threshold for its scores"
+            f"{unit} together the weight of about {weight}. For these {left.expectation}. Without "
+            "class weights a fit usually ranks better; choose a threshold for its scores"
         )
 
     def _fit_plan(self, data: TrainingData) -> FitPlan:
