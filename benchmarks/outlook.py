@@ -1,10 +1,12 @@
 """What fits rank beside what public numbers let expect, and which of them warn.
 
-``python -m benchmarks.outlook [--fits 2] [--models table margin]`` needs the folder named by the
-environment variable ``DP_HALFSPACE_DATA``; every table of two or more classes in its folders
-``tables*`` (``*.csv.bz2`` and ``schema.json``) is read, cut to 400 and 1,500 rows and with up to
-8,000. A share is that of the area under the ROC curve above one half of logistic regression without
-privacy on up to 8,000 rows; with several classes it is the mean of one against the rest.
+``python -m benchmarks.outlook [--fits 2] [--models table margin] [--rare .05]`` needs the folder
+named by the environment variable ``DP_HALFSPACE_DATA``; every table of two or more classes in its
+folders ``tables*`` (``*.csv.bz2`` and ``schema.json``) is read, cut to 400 and 1,500 rows and with
+up to 8,000. A share is that of the area under the ROC curve above one half of logistic regression
+without privacy on up to 8,000 rows; with several classes it is the mean of one against the rest.
+With ``--rare`` some rows of tables of two classes are left out of fits, so that the rarer class has
+this share.
 """
 
 from __future__ import annotations
@@ -68,6 +70,16 @@ def tables() -> Iterator[tuple[str, pd.DataFrame, Any, pd.DataFrame, Any, dict[s
             yield name, frame.iloc[train], y[train], frame.iloc[test], y[test], columns
 
 
+def thinned(rows: pd.DataFrame, y: Any, share: float) -> tuple[pd.DataFrame, Any]:
+    """Return the first rows of each of two classes of which the rarer one has this share."""
+    labels, counts = np.unique(y, return_counts=True)
+    is_rare = y == labels[counts.argmin()]
+    n_rows = min(counts.min() / share, counts.max() / (1.0 - share))
+    of_rare, of_other = np.cumsum(is_rare), np.cumsum(~is_rare)
+    kept = np.where(is_rare, of_rare <= share * n_rows, of_other <= (1.0 - share) * n_rows)
+    return rows[kept], y[kept]
+
+
 def coded(frame: pd.DataFrame, columns: dict[str, Any]) -> Any:
     """Return numbers clipped to their public range, and categories as columns of 0 and 1."""
     parts = []
@@ -117,19 +129,25 @@ def main() -> None:
     options = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     options.add_argument("--fits", type=int, default=2)
     options.add_argument("--models", nargs="+", choices=MODELS, default=["table", "margin"])
+    options.add_argument("--rare", type=float)
     given = options.parse_args()
     shares: dict[Any, list[tuple[float, float]]] = defaultdict(list)
     expectations: dict[Any, list[float]] = defaultdict(list)
     for table in tables():
         name, rows, y, test_rows, test_y, columns = table
         classes = sorted(set(y))
+        if given.rare is not None and len(classes) > 2:
+            continue
         plain = make_pipeline(StandardScaler(), LogisticRegression(max_iter=500))
         plain.fit(coded(rows, columns), y)
         known = area(test_y, classes, plain.decision_function(coded(test_rows, columns)))
+        if given.rare is not None:
+            rows, y = thinned(rows, y, given.rare)
+        kept = name, rows, y, test_rows, test_y, columns
         for kind in given.models:
             if kind == "auc" and len(classes) > 2:
                 continue
-            for strength, expected, found, is_constant in fits(kind, table, given.fits):
+            for strength, expected, found, is_constant in fits(kind, kept, given.fits):
                 if known > _LEAST_AREA:
                     share = min((found - 0.5) / (known - 0.5), 1.2)
                     shares[len(classes) > 2, round(strength)].append((share, expected))

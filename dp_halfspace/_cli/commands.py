@@ -34,9 +34,14 @@ from dp_halfspace.privacy.record import PrivacyRecord, rounded_text, unit_of
 _PRIVATE = "private: "
 # Decimals of a written probability, more than the noise of any fit leaves.
 _PROBABILITY_DIGITS = 6
+# The same of one selected classifier, whose probabilities hardly differ.
+_DIGITS_OF_SELECTED = 12
 _NO_MODEL = "not a model that the command `fit` has saved"
 # How messages about a released model begin.
-_FINDINGS = "every row has the same score|by a noisy count one class is rare"
+_FINDINGS = (
+    "every row has the same score|by a noisy count one class is rare|by released scales|"
+    "the model is one selected classifier"
+)
 
 
 def plan(options: Any) -> None:
@@ -189,7 +194,8 @@ def predict(options: Any) -> None:
         if hasattr(model, "predict_proba"):
             probabilities = model.predict_proba(rows)
             names = [csv_cell(f"probability_{label}") for label in model.classes_]
-            frame = pandas.DataFrame(np.round(probabilities, _PROBABILITY_DIGITS), columns=names)
+            digits = _PROBABILITY_DIGITS if model.certainty_ is None else _DIGITS_OF_SELECTED
+            frame = pandas.DataFrame(np.round(probabilities, digits), columns=names)
             chosen = probabilities.argmax(axis=1)
         else:
             frame, advice = pandas.DataFrame(), "this model has no probabilities"

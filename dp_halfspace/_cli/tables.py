@@ -51,7 +51,8 @@ def readable(path: Path) -> Iterator[None]:
     except UnicodeError as error:
         raise UserError(
             f"cannot read {path}: it is not text in this encoding; use --encoding cp1252, utf-16 "
-            "or another one, and save a table of another program as CSV, Parquet or Excel"
+            "or another one, unpack a compressed file, and save a table of another program as CSV, "
+            "Parquet or Excel"
         ) from error
     except ImportError as error:
         raise UserError(str(error)) from error
@@ -281,7 +282,8 @@ def labels_of(table: Table, name: str, classes: Sequence[Any] = ()) -> NDArray[A
     spelt |= {str(label): label for label in classes}
     if spelt:
         texts = [spelt.get(text, spelt.get(category_of(text), text)) for text in texts]
-        if not isinstance(classes[0], str) and any(isinstance(text, str) for text in texts):
+        # Too few classes are refused as such.
+        if len({*classes}) > 1 and not {*texts, None}.issubset([*classes, None]):
             stated = ", ".join(map(str, classes))
             raise UserError(f"column {name!r} of {table.path} has labels other than {stated}")
     # Objects, because an array of texts would give each row the room of the longest text.

@@ -25,7 +25,7 @@ _SPREAD = 1.2
 
 @dataclass(frozen=True, slots=True)
 class Outlook:
-    """What to expect of the ranking of a fit.
+    """What to expect of the ranking of a fit to classes of which none is rare.
 
     Attributes
     ----------
@@ -68,11 +68,18 @@ class Outlook:
         """Whether less than three tenths are to be expected, so that a fit warns."""
         return self.improvement < _POOR
 
+    @property
+    def expectation(self) -> str:
+        """What to expect of the ranking, in words, without the sizes that it follows from."""
+        return (
+            f"expect about {self.improvement:.0%} (give or take {self.spread:.0%}) of the area "
+            "under the ROC curve above one half that a model without privacy would have"
+        )
+
     def __str__(self) -> str:
         text = (
-            f"epsilon={self.epsilon:g} for {self.n_samples} {self.unit}: expect about "
-            f"{self.improvement:.0%} (give or take {self.spread:.0%}) of the area under the ROC "
-            "curve above one half that a model without privacy would have"
+            f"epsilon={self.epsilon:g} for {self.n_samples} {self.unit}: if no class is rare, "
+            f"{self.expectation}"
         )
         if self.improvement >= ENOUGH:
             return text

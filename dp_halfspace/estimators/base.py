@@ -536,7 +536,7 @@ class PrivateLinearClassifier(PrivateClassifier):
             return ""
         return (
             "by noisy counts one class is so rare that class_weight='balanced' leaves all "
-            f"{unit} together the weight of about {weight}. {str(left).partition(';')[0]}. Without "
+            f"{unit} together the weight of about {weight}. For these {left.expectation}. Without "
             "class weights a fit usually ranks better; choose a threshold for its scores"
         )
 

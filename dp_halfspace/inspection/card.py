@@ -319,9 +319,9 @@ def _coefficients(natural: NaturalCoefficients) -> str:
 
 
 def _coefficient(value: float, error: float, has_sign: bool) -> str:
-    """Write a coefficient with its standard error, if known, and a mark if it has no sign."""
-    noise = "" if math.isnan(error) else f" ± {error:.2g}"
-    return f"{value:.3g}{noise}{'' if has_sign else _UNSURE}"
+    """Write a coefficient and, if its standard error is known, that and a mark without a sign."""
+    noise = "" if math.isnan(error) else f" ± {error:.2g}{'' if has_sign else _UNSURE}"
+    return f"{value:.3g}{noise}"
 
 
 def _curves(display: EffectsDisplay, model: Any) -> str:

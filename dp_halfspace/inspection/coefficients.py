@@ -47,10 +47,10 @@ class NaturalCoefficients:
     def has_sign(self) -> NDArray[np.bool_]:
         """Whether each coefficient is more than two standard errors of the noise from zero.
 
-        True for all where `errors` is None, so that nothing is known of their signs.
+        False for all where `errors` is None, because nothing is known of their signs.
         """
         if self.errors is None:
-            return np.ones(self.coefficients.shape, dtype=bool)
+            return np.zeros(self.coefficients.shape, dtype=bool)
         return np.asarray(np.abs(self.coefficients) > 2.0 * self.errors)
 
     @property

@@ -16,6 +16,7 @@ from scipy.special import expit
 
 from dp_halfspace.data.people import People
 from dp_halfspace.data.validation import look_up
+from dp_halfspace.exceptions import warn_caller
 from dp_halfspace.rows.blocks import FloatArray
 
 # Positions of labels, or of predicted ones, among the sorted classes.
@@ -108,6 +109,18 @@ def scores_of(model: Any, X: Any, codes: Codes, classes: NDArray[Any]) -> FloatA
     # A positive score is one for the second class of the model, which need not be sorted.
     is_sorted = np.argsort(np.asarray(model.classes_))[1] == 1
     return np.nan_to_num(scores if is_sorted else -scores)
+
+
+def warn_of_like_probabilities(model: Any, what: str) -> None:
+    """Warn where public candidates for scores cannot tell the probabilities of a model apart.
+
+    That a fit was the selection of one classifier is a released fact.
+    """
+    if getattr(model, "certainty_", None) is not None and hasattr(model, "predict_proba"):
+        warn_caller(
+            "the model is one selected classifier, whose probabilities hardly differ between "
+            f"records with the same predicted label: {what}"
+        )
 
 
 def log_losses_of(model: Any, X: Any, codes: Codes, classes: NDArray[Any]) -> NDArray[np.int64]:

@@ -344,6 +344,7 @@ def private_score(
 
         jobs, record = plan(epsilon)
         warn_of_weak_budget(record)
+        _warn_of_cells(model, metrics)
         values = [data.outcomes(METRICS[job.names[0]].outcome, model) for job in jobs]
         if by is not None:
             # Each class of each group is counted like a class.
@@ -363,6 +364,13 @@ def private_score(
         "there is not enough memory for this score: give fewer records, or chunks of them, as by "
         "dp_halfspace.datasets.in_chunks. What a ledger was charged remains charged"
     )
+
+
+def _warn_of_cells(model: Any, metrics: Sequence[str]) -> None:
+    """Warn where cells of scores tell no more than labels."""
+    if of_scores := [name for name in metrics if METRICS[name].has_cells]:
+        what = f"{' and '.join(of_scores)} will be about as if only the labels were known"
+        tallies.warn_of_like_probabilities(model, what)
 
 
 _TABLE_OF_GROUPS = "confusion_matrix"

@@ -128,7 +128,8 @@ def test_cells_are_read_as_in_the_fit(tmp_path, monkeypatch, capsys):
 
 def test_what_cannot_be_used_is_a_sentence(held_out, capsys):
     assert "required: --target" in error(capsys, *COMMAND[:3], "--epsilon", "1")
-    assert "not among the public labels" in error(capsys, *COMMAND, "--target", "age")
+    other = "has labels other than no, yes"
+    assert f"column 'age' of new.csv {other}" in error(capsys, *COMMAND, "--target", "age")
     twice = ["--target", "outcome", "--groups", "outcome"]
     assert "the same column" in error(capsys, *COMMAND, *twice)
     assert "no column 'nothing'" in error(capsys, *COMMAND, "--target", "nothing")
@@ -137,7 +138,7 @@ def test_what_cannot_be_used_is_a_sentence(held_out, capsys):
     assert "no ledger at" in error(capsys, *COMMAND, "--ledger", "l.db")
     (held_out[800:].assign(outcome="maybe").drop(columns="who")).to_csv("odd.csv", index=False)
     line = error(capsys, *COMMAND[:2], "odd.csv", *COMMAND[3:])
-    assert "not among the public labels" in line
+    assert f"column 'outcome' of odd.csv {other}" in line
     assert "maybe" not in line
     with open("not.json", "w") as file:
         json.dump({}, file)

@@ -222,7 +222,7 @@ def test_persons_are_protected_with_all_their_rows(patients, capsys):
     assert main([*given, "--ledger", "l.db", "--cap", "5", "1e-4"]) == 0
     printed, errors = capsys.readouterr()
     assert "unit: all rows of one 'who'" in printed
-    assert "for 500 persons: expect about" in printed
+    assert "for 500 persons: if no class is rare, expect about" in printed
     assert errors == ""
     model = joblib.load("model.joblib")
     assert "who" not in model.feature_names_in_
@@ -232,7 +232,7 @@ def test_persons_are_protected_with_all_their_rows(patients, capsys):
     _, text = read_page("card.html")
     assert "all rows with the same value of the column 'who'" in text
     assert "Number of persons 500" in text
-    assert "for 500 persons: expect about" in text
+    assert "for 500 persons: if no class is rare, expect about" in text
     assert "Computed from the number of persons and of encoded columns" in text
     assert "1500" not in text
     score = ["evaluate", "model.joblib", *FIT[1:4], "--epsilon", "1"]
@@ -251,7 +251,7 @@ def test_persons_are_protected_with_all_their_rows(patients, capsys):
         (["7,x,yes", "7,x,no"] * 99, 0),
         ([f",,yes\n{SECRET},True,no"] * 99, 0),
         (["1,x,yes"] * 99, 0),
-        ([f"1,x,{SECRET}"] * 99, "a label that is not among the public labels"),
+        ([f"1,x,{SECRET}"] * 99, "column 'outcome' of patients.csv has labels other than no, yes"),
         ([], "no rows below its header"),
     ],
 )
@@ -296,7 +296,8 @@ def test_little_is_expected_is_noted_before_anything_is_spent(patients, capsys):
         assert main([*FIT, *poor, cap, "1e-3"]) == code
         assert PrivacyLedger("l.db").spent() == pytest.approx(0.0 if code else 0.2, abs=0.01)
         said = capsys.readouterr()
-        assert said.out.count("Expect:    epsilon=0.2 for 100 records: expect about") == 1
+        expected = "Expect:    epsilon=0.2 for 100 records: if no class is rare, expect about"
+        assert said.out.count(expected) == 1
         assert "expect about" not in said.err
 
 
@@ -370,3 +371,32 @@ def test_a_card_says_what_the_released_model_shows(ward, capsys):
     assert said in read_page("card.html")[1]
     assert main(["card", "m.joblib", "--out", "again.html"]) == 0
     assert said in read_page("again.html")[1]
+
+
+def test_written_probabilities_rank_a_rare_class_as_the_model_does(tmp_path, monkeypatch, capsys):
+    """Also those of a column that ranks it, which hardly differ."""
+    monkeypatch.chdir(tmp_path)
+    lab = pandas.DataFrame({"lab": np.arange(1200.0)})
+    died = np.where(lab["lab"] >= 1170, "yes", "no")
+    model = PrivateTableClassifier(epsilon=1, classes=["no", "yes"], schema={"lab": "number"})
+    assert model.fit(lab, died).column_that_ranks_ == "lab"
+    joblib.dump(model, "m.joblib")
+    lab.assign(died=died).to_csv("new.csv", index=False)
+    assert main(["predict", "m.joblib", "new.csv", "--out", "out.csv"]) == 0
+    found = pandas.read_csv("out.csv")["probability_yes"]
+    assert found.nunique() == np.unique(model.decision_function(lab)).size > 100
+    scored = ["evaluate", "m.joblib", "new.csv", "--target", "died", "--epsilon", "1"]
+    assert main([*scored, "--metric", "auc"]) == 0
+    assert "note: the model is one selected classifier" in capsys.readouterr().err
+
+
+def test_a_range_in_another_unit_is_noted(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(0)
+    grams, lab = rng.normal(70_000, 9_000, 3000).round(), rng.normal(size=3000).round(3)
+    frame = pandas.DataFrame({"weight": grams, "lab": lab, "ill": np.where(lab > 0, "yes", "no")})
+    frame.to_csv("t.csv", index=False)
+    Path("s.json").write_text('{"weight": [0, 300], "lab": "number"}')
+    fit = ["fit", "t.csv", "--target", "ill", "--classes", "no,yes", "--schema", "s.json"]
+    assert main([*fit, "--epsilon", "5", "--save", "m.joblib"]) == 0
+    assert "note: by released scales nearly all cells of 'weight'" in capsys.readouterr().err

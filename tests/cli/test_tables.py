@@ -250,7 +250,9 @@ def test_unreadable_files(tmp_path, monkeypatch):
     assert "no such encoding" in refusal(latin, "--encoding", "klingon")
     assert "\xe9" in read(latin, "--encoding", "cp1252").rows
     (tmp_path / "packed.csv.gz").write_bytes(gzip.compress("\n".join(GOOD).encode()))
-    assert "it is not text in this encoding" in refusal(tmp_path / "packed.csv.gz")
+    packed = refusal(tmp_path / "packed.csv.gz")
+    assert "it is not text in this encoding" in packed
+    assert "unpack a compressed file" in packed
     assert "the same column" in refusal(write(tmp_path, GOOD), "--groups", "y")
     monkeypatch.setitem(sys.modules, "pandas", None)
     line = refusal(write(tmp_path, GOOD))

@@ -41,7 +41,7 @@ def test_more_columns_are_never_easier_and_what_it_takes_is_enough(n, d, epsilon
 def test_it_is_one_short_sentence_with_one_next_step(n, d, epsilon, unit):
     found = Outlook(n, d, epsilon, unit)
     text = str(found)
-    assert re.match(r"epsilon=\S+ for \d+ \w+: expect about", text)
+    assert re.match(r"epsilon=\S+ for \d+ \w+: if no class is rare, expect about", text)
     assert len(text.split()) < 45
     assert ". " not in text
     assert ("; for 80%, use about" in text) == (found.improvement < 0.8)

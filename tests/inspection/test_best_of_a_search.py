@@ -37,9 +37,13 @@ def test_the_best_linear_model_has_coefficients():
     found, best = natural_coefficients(search), natural_coefficients(search.best_estimator_)
     assert found.importances == best.importances
     assert found.names == ("a", "b")
+    # What is not known to be more than noise has no sign.
+    assert found.errors is None
+    assert not found.has_sign.any()
     card = model_card(search)
     assert "The noise in the coefficients is not known" in card
     assert "±" not in card
+    assert "(?)" not in card
 
 
 def test_released_scales_are_those_that_the_record_of_a_table_lists():

@@ -362,7 +362,7 @@ def test_a_card_counts_persons_and_escapes_the_record():
     labels, people = np.where(Y, "<b>", "c"), np.arange(2000) // 2
     model = AdaptiveMarginClassifier(classes=["<b>", "c"]).fit(X, labels, groups=people)
     card = model_card(model)
-    assert "for 1000 persons: expect about" in card
+    assert "for 1000 persons: if no class is rare, expect about" in card
     assert "Number of persons" in card
     assert "<b>" not in card
 

@@ -32,6 +32,7 @@ from sklearn.utils import check_array
 import dp_halfspace
 from benchmarks import score_coverage
 from dp_halfspace import (
+    AdaptiveMarginClassifier,
     BudgetError,
     PrivacyLedger,
     PrivacyWarning,
@@ -763,6 +764,20 @@ def test_the_area_has_a_second_name():
     assert one.metric == other.metric == dict(one.privacy_.public)["metric"] == "roc_auc"
     (listed,) = private_score(model, X, y, metric=["auc"], epsilon=5.0, delta=1e-6)
     assert listed.privacy_ == other.privacy_
+
+
+def test_scores_of_one_selected_classifier_are_those_of_its_labels_and_say_so():
+    """Cells tell its probabilities apart by the label alone."""
+    X, y = separated(100, 2)
+    model = AdaptiveMarginClassifier(epsilon=1.0, classes=[0, 1]).fit(X, y)
+    ledger = PrivacyLedger(epsilon=1.0, delta=1e-3)
+    given = {"epsilon": 1.0, "delta": 1e-6, "ledger": ledger}
+    with warnings.catch_warnings():
+        warnings.filterwarnings("error", "the model is one selected classifier")
+        with pytest.raises(PrivacyWarning, match="roc_auc will be about as if only the labels"):
+            private_score(model, X, y, metric=["accuracy", "roc_auc"], **given)
+        assert ledger.spent() == 0.0
+        private_score(model, X, y, **given)
 
 
 def test_an_interval_that_ends_at_one_end_of_the_range_says_something():

@@ -29,6 +29,7 @@ from dp_halfspace import (
     PrivacyLedger,
     PrivacyWarning,
     PrivateAUCClassifier,
+    PrivateTableClassifier,
     PrivateThresholdClassifier,
     _budget,
 )
@@ -600,6 +601,17 @@ def test_planted_bugs_are_found_by_a_replay(monkeypatch):
         )
         found = replay(model, *pair, n_histories=30, random_state=0).findings
         assert any("noise is too small" in text for text in found)
+
+
+def test_one_selected_classifier_has_no_threshold_between_its_scores():
+    """A column that ranks a rare class: every record is positive, or none is."""
+    X = np.arange(1200.0)[:, None]
+    y = (X[:, 0] >= 1170).astype(int)
+    model = PrivateTableClassifier(epsilon=1, classes=[0, 1], schema={"0": "number"}).fit(X, y)
+    screening = PrivateThresholdClassifier(model, target="fpr", value=0.1)
+    with pytest.warns(PrivacyWarning, match="there may be no threshold between them"):
+        screening.fit(X, y)
+    assert len(set(screening.predict(X))) == 1
 
 
 @pytest.mark.slow
