@@ -27,6 +27,10 @@ class FakeClassifier(RidgeClassifier):
         self.epsilon = epsilon
         self.classes = classes
 
+    def fit(self, X, y):
+        assert self.classes == [0, 1]
+        return super().fit(X, y)
+
 
 @pytest.fixture
 def suite(monkeypatch):

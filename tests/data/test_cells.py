@@ -336,6 +336,8 @@ def test_a_date_is_read_year_first_or_in_a_stated_format(text, form):
 def test_a_stated_format_decides_where_the_year_comes_first_too():
     for cell in ("2026-02-01", b"2026-02-01", bytearray(b"2026-02-01")):
         assert date_in_format(cell, "%Y-%d-%m") == date_of(canonical("2026-01-02"))
+    for form, text in (("%H:%M", "03:04"), ("%H:%M:%S", "03:04:00")):
+        assert date_in_format(time(3, 4), form) == date_in_format(text, form)
 
 
 def test_equal_cells_of_other_types_are_read_by_themselves():

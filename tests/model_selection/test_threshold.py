@@ -508,7 +508,7 @@ def test_a_threshold_that_says_nothing_is_said(target, who):
     with (
         candidates(GRID),
         intercept_releases(lambda *_: np.array([5.0])),
-        pytest.warns(PrivacyWarning, match=f"{who} record is predicted positive"),
+        pytest.warns(PrivacyWarning, match=f"and the threshold is infinite: {who} record is pred"),
     ):
         (model := PrivateThresholdClassifier(Given(), **given)).fit(X[:20], Y[:20])
     # All is set before it is said, so that an error made of the warning loses nothing.

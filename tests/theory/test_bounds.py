@@ -143,6 +143,18 @@ def test_no_noise_leaves_only_bias_and_gap():
     assert strongly_convex_excess_risk(*args, lipschitz=1.0, strong_convexity=0.1, gap=0.5) == 0.5
 
 
+@pytest.mark.parametrize("ridge", [0.0, 0.1])
+def test_a_distance_from_the_minimiser_costs_the_slope_along_it(ridge):
+    args, own = (1000, 4, 1.0, 1e-6), {"strong_convexity": 0.1, "regularization": ridge}
+    exact, loose = (
+        population_risk_bound(*args, lipschitz=1.3, gap=gap, **own) for gap in (0.0, 1e-9)
+    )
+    distance = math.sqrt(2e-9 / 0.1)
+    slope = 1.3 if ridge == 0.0 else 2 * 1.3
+    assert loose.sampling - exact.sampling == pytest.approx(slope * distance, rel=1e-4)
+    assert loose.gap == pytest.approx(ridge / 2 * distance**2)
+
+
 def test_given_sensitivity_replaces_the_default_and_allows_an_unbounded_slope():
     args, own = (1000, 4, 1.0, 1e-6), {"strong_convexity": 0.1, "smoothness": 2.0}
     assert strongly_convex_excess_risk(*args, lipschitz=1.0, **own) == pytest.approx(

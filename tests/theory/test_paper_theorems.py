@@ -37,6 +37,7 @@ from dp_halfspace.theory import (
     strongly_convex_excess_risk,
     tilted_risk_bound,
 )
+from dp_halfspace.theory.bounds import noise_moments
 from tests.theory.test_printed_numbers import c_of
 
 MANY = [pytest.param(40, id="few"), pytest.param(1000, id="many", marks=pytest.mark.slow)]
@@ -59,6 +60,20 @@ def test_where_the_phased_bound_says_nothing():
     full = phased_risk_bound(10_000, 400, 1.0, 1e-6, 1.0)
     assert phased_risk_bound(10_000, 400, 2.0, 1e-6, 1.0) < full < 1.0
     assert phased_risk_bound(1000, 400, 1.0, 1e-6, 1.0) == 1.0
+
+
+def test_the_phased_bound_adds_up_its_phases():
+    n, d, margin, mu = 16, 2, 0.9, gdp_mu(200.0, 1e-6)
+    total, offset, eta = 0.01, 1.0, margin / math.sqrt(n * (0.5 + 2 * math.sqrt(d) / mu))
+    for k, size in enumerate((8, 4, 2, 1, 1)):
+        total += offset**2 / (2 * eta * size) + eta / (2 * margin**2) * (1 + 1 / size)
+        total += (k > 0) * offset / (margin * size)
+        noise = 2 * eta / (margin * mu)
+        offset, eta = math.sqrt(d) * noise, eta / 4
+    total += noise / margin * math.sqrt(2 / math.pi)
+    found = phased_risk_bound(n, d, 200.0, 1e-6, margin, hinge_loss=0.01)
+    assert found == pytest.approx(total, rel=1e-12)
+    assert found < 1.0
 
 
 @pytest.mark.parametrize("draws", MANY)
@@ -190,11 +205,20 @@ def test_a_linear_term_costs_what_is_charged(d, delta):
         excess = np.sum(unit * b * -moved - ridge / 2 * moved**2, axis=1)
         assert excess.mean() == pytest.approx(bound.noise, rel=0.03)
         square = np.sum((unit * b) ** 2, axis=1).mean()
+    slope = 0.7 * 1.5
+    assert means.sampling == pytest.approx(2 * slope**2 / (ridge * n))
+    assert pairs.sampling == pytest.approx(2 * slope**2 / ridge * (1 / 30 + 1 / 70))
     # A linear term of any other origin, given by its mean square.
     own["noise_square"] = square
     pairs = ranking_risk_bound(30, 70, d, epsilon, delta, mechanism="objective", **own)
     means = objective_risk_bound(n, d, epsilon, delta, **own)
     assert [pairs.noise, n**2 * means.noise] == pytest.approx([square / (2 * ridge)] * 2)
+    del own["noise_square"]
+    output = ranking_risk_bound(30, 70, d, epsilon, delta, **own)
+    square = noise_moments(d, epsilon, delta, linear_model=True).square * output.sensitivity**2
+    for factor, noise in ((1.0, output.noise), (0.0, 0.0)):
+        given = ranking_risk_bound(30, 70, d, epsilon, delta, noise_square=factor * square, **own)
+        assert given.noise == pytest.approx(noise)
     with pytest.raises(ValueError, match="at least"):
         objective_risk_bound(n, d, 0.1, delta, radius=1.0, smoothness=1.0, regularization=1e-9)
 

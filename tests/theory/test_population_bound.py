@@ -95,3 +95,7 @@ def test_the_papers_numbers():
     gauss = population_risk_bound(n, d, 0.7, 1e-5, lipschitz=slope, radius=2.0)
     number = slope * 2.0 * (19 * math.sqrt(t) + 0.5 / math.sqrt(n))
     assert gauss.published == pytest.approx(number)
+    beta = 0.01
+    smooth = population_risk_bound(n, d, 0.7, 1e-5, lipschitz=slope, radius=2.0, smoothness=beta)
+    number = (beta * slope**2 * 2.0**4) ** (1 / 3) * (11 / math.sqrt(n) + 43 * t ** (2 / 3))
+    assert smooth.published == pytest.approx(number)

@@ -96,7 +96,7 @@ OWN = {
         ({"tilt": 1.0, "population": True}, "tilt"),
         ({"tilt": 1.0, "loss": SQUARED_HINGE}, "tilt"),
         ({"regularization": math.nan}, "regularization"),
-        ({"loss": "squared"}, "increases"),
+        ({"loss": "squared"}, "'squared' increases"),
     ],
     "margin_risk_bound": [
         ({"n_features": 1.5}, "n_features"),
