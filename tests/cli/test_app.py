@@ -98,6 +98,8 @@ def test_the_table_has_means_and_spreads_between_the_levels():
     assert [line[0] for line in lines[1:]] == ["majority", "A", "B", "LinearSVC,"]
     assert lines[2][1:] == ["0.510", "±", "0.014", "0.850", "±", "0.071"]
     assert lines[3][1:] == ["0.600", "±", "0.000", "0.900", "±", "0.000"]
+    text = demo.format_scores(scores_of({"A": [[0.4, 0.5, 0.6]]}), [1.0])
+    assert text.splitlines()[2].split() == ["A", "0.500", "±", "0.100"]
 
 
 def test_the_demonstration_shows_three_classes_that_the_package_exports():

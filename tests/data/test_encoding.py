@@ -352,10 +352,18 @@ class Lazy:
         return pd.DataFrame({"a": [1.0, 2.0]})
 
 
+class Streamed:
+    """A table of a library that hands it out by the interface of Arrow alone."""
+
+    def __arrow_c_stream__(self, schema=None):
+        return pa.table({"a": [1.0, 2.0]}).__arrow_c_stream__(schema)
+
+
 def test_what_the_library_of_a_table_says_is_not_shown():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        assert read_frame(Lazy(fails=False)).names == ("a",)
+        for X in (Lazy(fails=False), Streamed()):
+            assert (read_frame(X).names, read_frame(X).n_rows) == (("a",), 2)
         with pytest.raises(ValueError, match="X could not be read") as seen:
             read_frame(Lazy(fails=True))
     assert "secret" not in f"{seen.value!r} {seen.value.__context__!r} {seen.value.__cause__!r}"

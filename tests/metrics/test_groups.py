@@ -193,7 +193,10 @@ def test_no_interval_is_given_for_a_last_group_that_may_be_empty(metric):
         ({"by_values": ["north", math.inf]}, "at least one value, and of none missing"),
         ({"by_values": ["north", "north"]}, "must not list a value twice"),
         ({"by_values": [1, "1.0"]}, "must not list a value twice"),
-        ({"metric": "roc_auc"}, "metric='roc_auc' cannot be released by group: choose among acc"),
+        (
+            {"metric": "roc_auc"},
+            "'roc_auc' cannot be released by group: choose among accuracy, balanced",
+        ),
         ({"X": in_chunks(X, 100)}, "by is not supported for rows in chunks"),
     ],
 )

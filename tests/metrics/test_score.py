@@ -371,6 +371,8 @@ def test_cells_of_scores_of_unknown_units():
     assert composed(noisy.privacy_.events, 0.0) <= 50.0
     few = private_score(Scores(), X[:10], Y[:10], metric="roc_auc", epsilon=0.01)
     assert (len(few.privacy_.events), len(noisy.privacy_.events)) == (1, 3)
+    # Scores that are all zero are told from the smallest ones.
+    assert 1e-6 < np.ptp(_tallies.cells_between(np.zeros(2))) < 1e-5
 
 
 def of_first_class(metric, model, rows):

@@ -458,7 +458,7 @@ def test_it_is_an_estimator_of_scikit_learn():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"estimator": LogisticRegression()}, "must be fitted before: LogisticRegression has no"),
+        ({"estimator": LogisticRegression()}, "Classifier must be fitted before: LogisticReg"),
         ({"estimator": LogisticRegression}, "must be fitted before: LogisticRegression has no"),
         ({"target": "f1"}, "'target' parameter of PrivateThresholdClassifier"),
         ({"value": 1.0}, "'value' parameter of PrivateThresholdClassifier"),

@@ -8,6 +8,7 @@ from scipy import integrate, optimize, stats
 
 from dp_halfspace.theory import (
     convex_excess_risk,
+    objective_risk_bound,
     optimal_regularization,
     population_risk_bound,
     strongly_convex_excess_risk,
@@ -141,6 +142,9 @@ def test_no_noise_leaves_only_bias_and_gap():
         pytest.approx(0.2)
     )
     assert strongly_convex_excess_risk(*args, lipschitz=1.0, strong_convexity=0.1, gap=0.5) == 0.5
+    own = {"radius": 1.0, "smoothness": 0.25, "regularization": 1e-9}
+    assert objective_risk_bound(*args, **own).noise == 0.0
+    assert 0.0 < objective_risk_bound(100, 3, 1500.0, 0.0, **own).noise < math.inf
 
 
 @pytest.mark.parametrize("ridge", [0.0, 0.1])

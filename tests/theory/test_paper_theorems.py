@@ -278,6 +278,7 @@ def test_refusals_name_the_parameter(call, message):
 
 
 def test_no_gaussian_noise_means_no_bound():
+    assert random_stopping_risk_bound(100, 2, 0.1, 1e-6, 0.5, n_candidates=3) == 1.0
     assert last_iterate_risk_bound(100, 2, 1.0, 0.0, 0.5) == 1.0
     assert hinge_risk_bound(100, 2, 1.0, 0.0, 0.5) == 1.0
     assert phased_risk_bound(100, 2, 1.0, 0.0, 0.5) == 1.0
@@ -358,6 +359,7 @@ RIDGE = {"radius": 0.5, "regularization": 0.02}
         (lambda n: kernel_risk_bound(n, n, 1.0, 1e-6, 0.3, n_steps=2000), 10_000, 0.32467),
         (lambda n: network_risk_bound(n, 20, 1.0, 0.3, n_outliers=9), 3000, 0.51558),
         (lambda n: network_risk_bound(n, 10**6, 1.0, 0.9, n_hidden=(2,)), 10**6, 0.016821),
+        (lambda n: network_risk_bound(n, 10**6, 1.0, 0.9, n_hidden=()), 10**5, 0.0560086),
         (lambda n: label_risk_bound(n, 20, 1.0, 0.3).value, 1000, 0.23262),
         (lambda n: label_risk_bound(n, 20, 1.0, 0.3, fat_dimension=0.01).value, 300, 0.234756),
         (

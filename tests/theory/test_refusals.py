@@ -150,8 +150,12 @@ OWN = {
         ({"mechanism": "input"}, "mechanism"),
     ],
     "selected_margin_risk_bound": [({"beta": 1.0}, "beta")],
-    "fourier_distortion": [({"beta": 1.0}, "beta")],
-    "fourier_frequencies": [({"distortion": 0.0}, "distortion"), ({"beta": 1.0}, "beta")],
+    "fourier_distortion": [({"beta": 1.0}, "beta"), ({"n_samples": 1}, "n_samples")],
+    "fourier_frequencies": [
+        ({"distortion": 0.0}, "distortion"),
+        ({"beta": 1.0}, "beta"),
+        ({"n_samples": 1}, "n_samples"),
+    ],
 }
 KINDS = (float, int, theory.RiskBound, theory.ErrorLowerBound, theory.ErrorBound)
 CASES = [

@@ -127,6 +127,17 @@ def test_one_side_of_the_noise_is_all_that_a_monotone_loss_feels(budget):
     assert mean - error > 0.6 * bound
 
 
+def test_noise_in_a_large_tilt_costs_what_the_lemma_says():
+    problem, tilt, sensitivity = problem_of(HINGE, 5, 2, 2.0, 1e-5), 1.5, 0.2
+    grown = math.exp((tilt * sensitivity) ** 2 * problem.linear.felt_square / 2)
+    least = math.exp(-tilt * sensitivity * problem.linear.felt)
+    expected = math.log(grown + (1 - least) / 2) / tilt
+    assert tilted_noise(problem, tilt, sensitivity) == pytest.approx(expected)
+    both_ways = replace(problem, named_loss=replace(HINGE, minimiser=2.0))
+    expected = math.log(2 * grown - least) / tilt
+    assert tilted_noise(both_ways, tilt, sensitivity) == pytest.approx(expected)
+
+
 @pytest.mark.sampled(8)
 @every_budget
 @pytest.mark.parametrize("d", [1, 2, 7])
@@ -257,3 +268,4 @@ def test_the_papers_numbers(delta):
         own = {**attack, "regularization": ridge, "population": population}
         bound = adversarial_risk_bound(*args, **own)
         assert bound.published == pytest.approx(slope**2 / ridge * number, rel=1e-6)
+    assert adversarial_risk_bound(*args, **own, gap=1e-9).published is None
