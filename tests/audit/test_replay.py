@@ -686,6 +686,17 @@ def test_what_is_hidden_in_a_result_of_a_function_is_seen():
     assert result.findings == ("the result: differs though all releases agree",) * 2
 
 
+def hollow():
+    """Return a function of what was never set."""
+
+    def found():
+        return late  # noqa: F821
+
+    late = None
+    del late
+    return found
+
+
 def test_digests_tell_values_apart_and_nothing_else():
     """To the last bit, through circles; the order of a set and addresses are no part of them."""
     circle = [1.0]
@@ -700,7 +711,7 @@ def test_digests_tell_values_apart_and_nothing_else():
         ValueError("b"), GD, clone(GD).set_params(epsilon=1.0), lambda: 0, lambda: 1,
         partial(max, 1), partial(max, 2), Quiet(1.0), Quiet(2.0), np.random.default_rng(0),
         np.random.default_rng(1), deque([1]), 1j, frozenset({1}), property(len), len,
-        np.eye(2, 3), np.asfortranarray(np.eye(2, 3)),
+        np.eye(2, 3), np.asfortranarray(np.eye(2, 3)), hollow(),
     ]  # fmt: skip
     assert len({fingerprint(value) for value in values}) == len(values)
     for value in values:
@@ -874,7 +885,10 @@ def test_composition_agrees_with_the_accounting():
     ]
     sampled = [SampledGaussianNoise(50, 1.0, 0.5)] * 100
     exact = composed([sampled[0].event] * 100, 1e-6)
-    assert 0.7 * exact < epsilon_of(sampled, 1e-6) <= exact
+    apart = math.erf(0.25 / math.sqrt(2.0))
+    response = composed([Gaussian(math.sqrt(2.0 * math.pi * 100) * apart / 50)], 1e-6)
+    assert epsilon_of(sampled, 1e-6) == pytest.approx(response, rel=1e-4)
+    assert response <= exact
     exact = composed([term.event for term in many], 2.5e-5)
     assert 0.4 * exact < epsilon_of(many, 2.5e-5) <= exact
     for epsilon in (20.0, 50.0, 1000.0):

@@ -54,6 +54,8 @@ def test_main_job_is_one_short_table(suite, tmp_path, capsys, monkeypatch):
     assert "426 training and 143 test rows, 30 columns" in text
     assert "delta = 5.5e-06" in text
     assert "\nAdvice: " in text
+    assert main(FAST) == 0
+    assert capsys.readouterr().out == text
     lines = [line.split("  ") for line in text.splitlines()]
     names = {line[0] for line in lines}
     assert {"majority class", "LinearSVC, without privacy", "FakeClassifier"} <= names

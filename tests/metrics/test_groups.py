@@ -215,6 +215,16 @@ def test_groups_are_as_many_as_rows(n_more):
         private_score(Known(), X, Y, by=np.zeros(len(X) + n_more), by_values=[0])
 
 
+def test_a_table_that_does_not_fit_into_memory_is_refused(monkeypatch):
+    """Ten numbers for each of the pairs of classes, in each group and the rest."""
+    size = 8 * 10 * (len(WARDS) + 1) * 2**2
+    monkeypatch.setattr("dp_halfspace._memory._MOST_BYTES", size)
+    private_score(Known(), X, Y, by=WARD, by_values=WARDS)
+    monkeypatch.setattr("dp_halfspace._memory._MOST_BYTES", size - 1)
+    with pytest.raises(ValueError, match=r"table of 16 noisy counts.* or fewer groups"):
+        private_score(Known(), X, Y, by=WARD, by_values=WARDS)
+
+
 def test_scores_of_groups_are_rebuilt_from_their_json():
     found = private_score(Known(), X, Y, by=WARD, by_values=WARDS, epsilon=8.0)
     again = PrivateScore.from_dict(json.loads(json.dumps(found.to_dict(), allow_nan=False)))

@@ -20,6 +20,7 @@ from dp_halfspace import (
     BudgetError,
     PrivacyWarning,
     PrivateConformalClassifier,
+    PrivateThresholdClassifier,
 )
 from dp_halfspace.audit import replay
 from dp_halfspace.data.people import People
@@ -228,8 +229,9 @@ def test_a_probability_that_is_no_number_is_zero():
             return np.full((len(X), 3), math.nan)
 
     model = PrivateConformalClassifier(Odd(), epsilon=1.0)
-    with pytest.raises(NotFittedError):
-        model.predict_set(X)
+    for call in (model.predict_set, PrivateThresholdClassifier(Odd()).predict_proba):
+        with pytest.raises(NotFittedError):
+            call(X)
     assert model.fit(X, Y).threshold_ == 0.0
     assert model.predict_set(X).all()
 

@@ -480,6 +480,17 @@ def test_a_search_of_one_candidate_too_many_is_refused(n_repeats):
         search.plan(X, Y)
 
 
+def test_models_that_do_not_fit_into_memory_are_refused(monkeypatch):
+    """All models are kept until one is chosen, but for those of a random number of runs."""
+    monkeypatch.setattr("dp_halfspace._memory._MOST_BYTES", 8 * 6 * X.shape[1])
+    for classes, most in (([0, 1], 6), ([0, 1, 2], 2), (None, 6)):
+        one = search(clone(OUTPUT).set_params(classes=classes), selection="exponential")
+        one._check_size(X, most)
+        with pytest.raises(ValueError, match=f"keeps {most + 1} models until one is chosen"):
+            one._check_size(X, most + 1)
+        one.set_params(selection="random_stopping")._check_size(X, most + 1)
+
+
 def test_a_pure_estimator_is_searched_with_pure_dp():
     """Unless the search states a delta of its own, as the page says."""
     model = AdaptiveMarginClassifier(delta=0.0, data_norm=1.0, classes=[0, 1])

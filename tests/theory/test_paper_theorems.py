@@ -359,7 +359,11 @@ RIDGE = {"radius": 0.5, "regularization": 0.02}
         (lambda n: kernel_risk_bound(n, n, 1.0, 1e-6, 0.3, n_steps=2000), 10_000, 0.32467),
         (lambda n: network_risk_bound(n, 20, 1.0, 0.3, n_outliers=9), 3000, 0.51558),
         (lambda n: network_risk_bound(n, 10**6, 1.0, 0.9, n_hidden=(2,)), 10**6, 0.016821),
-        (lambda n: network_risk_bound(n, 10**6, 1.0, 0.9, n_hidden=()), 10**5, 0.0560086),
+        (
+            lambda n: network_risk_bound(n, 10**6, 1.0, 0.9, n_hidden=(), weight_norm=1.5),
+            10**5,
+            0.121078,
+        ),
         (lambda n: label_risk_bound(n, 20, 1.0, 0.3).value, 1000, 0.23262),
         (lambda n: label_risk_bound(n, 20, 1.0, 0.3, fat_dimension=0.01).value, 300, 0.234756),
         (

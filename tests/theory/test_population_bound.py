@@ -92,6 +92,7 @@ def test_the_papers_numbers():
     c = math.sqrt(math.log(2 / (math.sqrt(16e-5 + 1) - 1)))
     t = math.sqrt(d) * (c + math.sqrt(c * c + 0.7)) / (0.7 * n)
     assert published_rate(n, d, 0.7, 1e-5) == pytest.approx(t)
+    assert published_rate(n, d, math.inf, 1e-5) == 0.0
     gauss = population_risk_bound(n, d, 0.7, 1e-5, lipschitz=slope, radius=2.0)
     number = slope * 2.0 * (19 * math.sqrt(t) + 0.5 / math.sqrt(n))
     assert gauss.published == pytest.approx(number)
