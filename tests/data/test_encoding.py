@@ -246,6 +246,7 @@ NO_SIZES = (0, True, 2.5, 2**20)
         ({"kind": "boolean", "range": [0, 1]}, "only numbers and dates have a range"),
         ({"kind": "number", "decimal": ";"}, "decimal is one of '.', ',', 'either'"),
         ({"kind": "number", "format": "%d"}, "format is that of dates"),
+        *(({"kind": "number", "unit": unit}, "unit is a text beside") for unit in (0, 5, "5")),
         *(({"kind": "date", "format": form}, "format is that of dates") for form in NO_FORMATS),
         ({"kind": "number", "range": [1]}, "a range has two ends"),
         ({"kind": "number", "range": [False, 1]}, "a range has a lower and a higher end"),

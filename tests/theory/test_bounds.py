@@ -164,6 +164,7 @@ def test_given_sensitivity_replaces_the_default_and_allows_an_unbounded_slope():
     assert strongly_convex_excess_risk(*args, lipschitz=1.0, **own) == pytest.approx(
         strongly_convex_excess_risk(*args, lipschitz=1.0, sensitivity=2 / (0.1 * 1000), **own)
     )
+    assert population_risk_bound(*args, lipschitz=1.0, sensitivity=0.5, **own).sensitivity == 0.5
     squared = strongly_convex_excess_risk(*args, lipschitz=math.inf, sensitivity=0.01, **own)
     sigma = 0.01 * exact_multiplier(1.0, 1e-6)
     assert squared == pytest.approx((2.0 + 0.1) / 2 * 4 * sigma**2, rel=1e-6)
