@@ -777,6 +777,7 @@ def test_ends_of_numbers_keep_their_sign_and_digits_their_text():
 def test_utc_may_be_named_as_such():
     for zone in ("UTC", " UTC", "Z", "+00:00"):
         assert canonical(f"2026-01-31 12:00{zone}") == canonical("2026-01-31T12:00")
+    assert canonical(np.datetime64("1970-01-05T01", "ps")) == canonical("1970-01-05 01:00")
 
 
 def test_a_word_for_a_boolean_is_the_category_that_is_spelled_like_it():
