@@ -109,11 +109,7 @@ PROPOSED = {
     "blanks": (["1", "12 345"], "number", 2),
     "minus": (["1", "2", "(12.3)"], "number", 3),
     "unit": (["120 mmHg", "80 mmHg"], {"kind": "number", "unit": "mmHg"}, 1),
-    "unit behind a remark": (
-        ["lost", *["80 mmHg"] * 20],
-        {"kind": "number", "unit": "mmHg"},
-        2,
-    ),
+    "unit behind a remark": (["lost", *["80 kg"] * 20], {"kind": "number", "unit": "kg"}, 2),
     "units behind limits": (["<0.3 mg/l", "2 mg/l"], {"kind": "number", "unit": "mg/l"}, 1),
     "day first": (["01/02/2003", "31/12/2003"], {"kind": "date", "format": "%d/%m/%Y"}, 2),
     "month first": (["01/02/2003", "12/31/2003"], {"kind": "date", "format": "%m/%d/%Y"}, 2),

@@ -359,7 +359,7 @@ RIDGE = {"radius": 0.5, "regularization": 0.02}
         (lambda n: pure_risk_bound(n, 10**6, 1.0, 0.9), 10**5, 0.0498274),
         (lambda n: hinge_risk_bound(n, 20, 1.0, 1e-6, 0.3, n_steps=2000), 3000, 0.085547),
         (lambda n: phased_risk_bound(n, 20, 1.0, 1e-6, 0.3), 3000, 0.45902),
-        (lambda n: kernel_risk_bound(n, n, 1.0, 1e-6, 0.3, n_steps=2000), 10_000, 0.32467),
+        (lambda n: kernel_risk_bound(n, n, 1.0, 1e-6, 0.3, half_width=0.5), 10_000, 0.600889),
         (lambda n: network_risk_bound(n, 20, 1.0, 0.3, n_outliers=9), 3000, 0.51558),
         (lambda n: network_risk_bound(n, 10**6, 1.0, 0.9, n_hidden=(2,)), 10**6, 0.016821),
         (
