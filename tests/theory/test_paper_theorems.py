@@ -205,9 +205,8 @@ def test_a_linear_term_costs_what_is_charged(d, delta):
         excess = np.sum(unit * b * -moved - ridge / 2 * moved**2, axis=1)
         assert excess.mean() == pytest.approx(bound.noise, rel=0.03)
         square = np.sum((unit * b) ** 2, axis=1).mean()
-    slope = 0.7 * 1.5
-    assert means.sampling == pytest.approx(2 * slope**2 / (ridge * n))
-    assert pairs.sampling == pytest.approx(2 * slope**2 / ridge * (1 / 30 + 1 / 70))
+    assert means.sampling == pytest.approx(2 * 1.05**2 / (ridge * n))
+    assert pairs.sampling == pytest.approx(2 * 1.05**2 / ridge * (1 / 30 + 1 / 70))
     # A linear term of any other origin, given by its mean square.
     own["noise_square"] = square
     pairs = ranking_risk_bound(30, 70, d, epsilon, delta, mechanism="objective", **own)
