@@ -20,15 +20,10 @@ import sklearn
 from sklearn.base import clone
 
 import dp_halfspace
-from dp_halfspace import (
-    PrivacyLedger,
-    PrivacyWarning,
-    PrivateSearchCV,
-    model_selection,
-    preprocessing,
-)
+from dp_halfspace import PrivacyWarning, PrivateSearchCV, model_selection, preprocessing
 from dp_halfspace._params import is_public_number, require, storable
 from dp_halfspace._sklearn_compat import Interval
+from dp_halfspace.ledger import PrivacyLedger
 from dp_halfspace.optim.losses import LOGISTIC
 from dp_halfspace.optim.objectives import MarginObjective
 from dp_halfspace.optim.solvers import newton_cg_path
@@ -47,6 +42,8 @@ def test_what_is_no_number_is_refused_by_the_name_of_the_parameter(value):
     with pytest.raises(ValueError, match="beta must be in"):
         require("in (0, 1]", beta=value)
     require("in (0, 1]", beta=np.float32(1), error=Fraction(1, 3))
+    with pytest.raises(ValueError, match="beta must be in"):
+        require("in [0, 1]", beta=-5e-324)
 
 
 def test_the_range_of_a_public_number():

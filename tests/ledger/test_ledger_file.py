@@ -355,6 +355,8 @@ def assert_exports_spare_ledgers(path):
 
 def test_exports_are_never_written_over_a_ledger(path):
     assert_exports_spare_ledgers(path)
+    execute(path.with_name("other"), "CREATE TABLE another_database (x)")
+    assert not store_module.belongs_to_ledger(path.with_name("other"))
 
 
 def test_export_test_sees_a_ledger_that_is_known_by_its_name_only(path, monkeypatch):
