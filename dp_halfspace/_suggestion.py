@@ -12,8 +12,8 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
     Examples
     --------
     >>> from dp_halfspace._suggestion import did_you_mean
-    >>> did_you_mean("--epsilom", ["--epsilon", "--delta"])
-    '; did you mean --epsilon?'
+    >>> did_you_mean("--ou", ["--out", "--delta"])
+    '; did you mean --out?'
     >>> did_you_mean("--out", ["--groups", "--save"])
     ''
     """

@@ -853,6 +853,12 @@ MUTANTS = [
         "papers/labels.py",
         "tests/papers/test_hypothesis_cover.py",
         (
+            "log_odds_shift",
+            "logs - logs.mean()",
+            "logs.mean() - logs",
+            "test_losses_are_weighted_errors",
+        ),
+        (
             "LabelSearch.run",
             "weights / weights.max()",
             "weights",

@@ -1,6 +1,9 @@
 """What a number that a user states may be, and that no such number makes data visible."""
 
+import ast
 import importlib
+import pkgutil
+import re
 import signal
 import warnings
 from contextlib import contextmanager
@@ -20,9 +23,11 @@ import dp_halfspace
 from dp_halfspace import PrivacyWarning, PrivateSearchCV, model_selection, preprocessing
 from dp_halfspace._params import is_public_number, require, storable
 from dp_halfspace._sklearn_compat import Interval
+from dp_halfspace.ledger import PrivacyLedger
 from dp_halfspace.optim.losses import LOGISTIC
 from dp_halfspace.optim.objectives import MarginObjective
 from dp_halfspace.optim.solvers import newton_cg_path
+from dp_halfspace.privacy.randomness import OS_RANDOMNESS
 from dp_halfspace.rows.rows import clipped_rows
 from tests.conftest import separated
 from tests.instances import ESTIMATORS
@@ -37,6 +42,8 @@ def test_what_is_no_number_is_refused_by_the_name_of_the_parameter(value):
     with pytest.raises(ValueError, match="beta must be in"):
         require("in (0, 1]", beta=value)
     require("in (0, 1]", beta=np.float32(1), error=Fraction(1, 3))
+    with pytest.raises(ValueError, match="beta must be in"):
+        require("in [0, 1]", beta=-5e-324)
 
 
 def test_the_range_of_a_public_number():
@@ -54,6 +61,29 @@ def test_parameters_have_names(name):
         with pytest.raises(TypeError, match="takes 1 positional argument"):
             kind(*given)
     assert kind(epsilon=0.1).epsilon == clone(kind(epsilon=0.1)).epsilon == 0.1
+
+
+def documented_defaults():
+    """Yield callables with a parameter and the default that their docstring states."""
+    for module in pkgutil.walk_packages(dp_halfspace.__path__, "dp_halfspace."):
+        home = vars(importlib.import_module(module.name)) if "__main__" not in module.name else {}
+        for own in [v for v in home.values() if getattr(v, "__module__", "") == module.name]:
+            for each in (own, *(vars(own).values() if isinstance(own, type) else ())):
+                text = each.__doc__ or "" if callable(each) and own is not PrivacyLedger else ""
+                for names, default in re.findall(r"^ +([\w, ]+) : .*, default=(.+)$", text, re.M):
+                    yield from ((each, name, default) for name in names.split(", "))
+
+
+def test_defaults_are_those_of_the_docstrings():
+    """But for those of a new ledger, which are taken where None stands."""
+    found, known = 0, {"inf": np.inf, "OS_RANDOMNESS": OS_RANDOMNESS}
+    for own, name, text in documented_defaults():
+        if name in signature(own).parameters:
+            default = signature(own).parameters[name].default
+            stated = known[text] if text in known else ast.literal_eval(text)
+            assert (own, name, default, type(default)) == (own, name, stated, type(stated))
+            found += 1
+    assert found > 300
 
 
 def test_parameters_of_others_have_names_but_the_obvious_ones():

@@ -312,6 +312,10 @@ def test_grids_that_are_refused_are_refused_by_scikit_learn():
     search.param_grid = 7
     (caller,) = _repeated_fits.callers([("sklearn.a.fit", {"self": search})])
     assert (caller.name, caller.n_fits) == ("GridSearchCV", None)
+    # Neither are fits of several budgets counted together, wherever the classifier is.
+    search = model.GridSearchCV(NESTED, {"outputperturbationclassifier__epsilon": [1, 2]})
+    (caller,) = _repeated_fits.callers([("sklearn.a.fit", {"self": search})])
+    assert caller.n_fits is None
 
 
 def test_workers_count_their_own():

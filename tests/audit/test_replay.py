@@ -13,6 +13,7 @@ from collections import deque
 from copy import deepcopy
 from dataclasses import replace
 from functools import partial
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -33,7 +34,7 @@ from dp_halfspace import (
     PureNetworkClassifier,
     _budget,
 )
-from dp_halfspace.audit import ReplayedRelease, ReplayResult, replay
+from dp_halfspace.audit import ReplayedRelease, ReplayResult, replay, white_box
 from dp_halfspace.audit._visible import fingerprint
 from dp_halfspace.audit.mechanism_checks import distance, epsilon_of, noise_level
 from dp_halfspace.estimators import _centred
@@ -46,6 +47,7 @@ from dp_halfspace.privacy import (
     Gaussian,
     PrivacyRecord,
     Pure,
+    RandomStopping,
     interception,
     mechanisms,
     noise_source,
@@ -368,7 +370,6 @@ def test_distances_of_two_lists_add_up():
         assert distance(choices, costs, costs + change) == (apart, 1.0)
 
 
-@pytest.mark.sampled(2)
 @pytest.mark.parametrize(("kind", "value", "choice"), CHOICES, ids=[c[0].__name__ for c in CHOICES])
 def test_choices_of_twice_the_epsilon_are_seen(monkeypatch, kind, value, choice):
     """A choice shows little of itself; of two hundred, right ones look right and others wrong."""
@@ -685,6 +686,17 @@ def test_what_is_hidden_in_a_result_of_a_function_is_seen():
     assert result.findings == ("the result: differs though all releases agree",) * 2
 
 
+def hollow():
+    """Return a function of what was never set."""
+
+    def found():
+        return late  # noqa: F821
+
+    late = None
+    del late
+    return found
+
+
 def test_digests_tell_values_apart_and_nothing_else():
     """To the last bit, through circles; the order of a set and addresses are no part of them."""
     circle = [1.0]
@@ -699,7 +711,7 @@ def test_digests_tell_values_apart_and_nothing_else():
         ValueError("b"), GD, clone(GD).set_params(epsilon=1.0), lambda: 0, lambda: 1,
         partial(max, 1), partial(max, 2), Quiet(1.0), Quiet(2.0), np.random.default_rng(0),
         np.random.default_rng(1), deque([1]), 1j, frozenset({1}), property(len), len,
-        np.eye(2, 3), np.asfortranarray(np.eye(2, 3)),
+        np.eye(2, 3), np.asfortranarray(np.eye(2, 3)), hollow(),
     ]  # fmt: skip
     assert len({fingerprint(value) for value in values}) == len(values)
     for value in values:
@@ -871,6 +883,12 @@ def test_composition_agrees_with_the_accounting():
         GaussianNoise(1.0, 0.1),
         *[GaussianLinearTerm(2.0, 0.02, 0.03, ((1, 0.0), (2, 0.5), (1, 1.0)))] * 7,
     ]
+    sampled = [SampledGaussianNoise(50, 1.0, 0.5)] * 100
+    exact = composed([sampled[0].event] * 100, 1e-6)
+    apart = math.erf(0.25 / math.sqrt(2.0))
+    response = composed([Gaussian(math.sqrt(2.0 * math.pi * 100) * apart / 50)], 1e-6)
+    assert epsilon_of(sampled, 1e-6) == pytest.approx(response, rel=1e-4)
+    assert response <= exact
     exact = composed([term.event for term in many], 2.5e-5)
     assert 0.4 * exact < epsilon_of(many, 2.5e-5) <= exact
     for epsilon in (20.0, 50.0, 1000.0):
@@ -924,6 +942,31 @@ def test_a_hundred_replays_of_half_the_noise_all_see_it(monkeypatch):
     pair = flipped()
     half_the_noise(monkeypatch, GaussianNoise)
     assert all(replay(OUTPUT, *pair, n_histories=50).findings for _ in range(100))
+
+
+def test_of_a_random_number_of_runs_the_costliest_counts():
+    first, run, score = (GaussianNoise(1.0, mu) for mu in (0.3, 0.2, 0.1))
+    compared = [ReplayedRelease(first, 1.0, 1.0), ReplayedRelease(score, 1.0, 1.0)]
+    compared += [ReplayedRelease(noise, 1.0, 1.0) for noise in (run, score)]
+    compared += [ReplayedRelease(noise, float(noise is score), 1.0) for noise in (run, score)]
+
+    def cost(*events, **public):
+        given = {"events": events, "public": tuple(public.items()), "delta": 1e-6}
+        return white_box._recompose(compared, SimpleNamespace(**given))
+
+    charged = RandomStopping(2.0, 0.0, math.hypot(0.2, 0.1))
+    expected = composed([first.event, run.event, score.event], 1e-6)
+    assert cost(first.event, charged) == pytest.approx(expected, rel=1e-4)
+    assert cost(first.event, RandomStopping(2.0, 0.0, 0.2)) == math.inf
+    # Pure runs have no such event: they are charged three times the cost of one.
+    expected = 3 * composed([run.event, score.event], 1e-6)
+    assert cost(first.event, selection="random_stopping") == pytest.approx(expected, rel=1e-4)
+
+
+def test_a_fit_that_leaves_no_record_is_refused():
+    pair = (np.zeros((2, 1)), [0, 1], np.zeros((2, 1)), [1, 1])
+    with pytest.raises(ValueError, match="no attribute privacy_"):
+        replay(lambda X, y: SimpleNamespace(), *pair, n_histories=1)
 
 
 def test_a_choice_with_its_count_costs_what_it_is_charged():

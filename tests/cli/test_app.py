@@ -27,6 +27,10 @@ class FakeClassifier(RidgeClassifier):
         self.epsilon = epsilon
         self.classes = classes
 
+    def fit(self, X, y):
+        assert self.classes == [0, 1]
+        return super().fit(X, y)
+
 
 @pytest.fixture
 def suite(monkeypatch):
@@ -50,6 +54,8 @@ def test_main_job_is_one_short_table(suite, tmp_path, capsys, monkeypatch):
     assert "426 training and 143 test rows, 30 columns" in text
     assert "delta = 5.5e-06" in text
     assert "\nAdvice: " in text
+    assert main(FAST) == 0
+    assert capsys.readouterr().out == text
     lines = [line.split("  ") for line in text.splitlines()]
     names = {line[0] for line in lines}
     assert {"majority class", "LinearSVC, without privacy", "FakeClassifier"} <= names
@@ -94,6 +100,8 @@ def test_the_table_has_means_and_spreads_between_the_levels():
     assert [line[0] for line in lines[1:]] == ["majority", "A", "B", "LinearSVC,"]
     assert lines[2][1:] == ["0.510", "±", "0.014", "0.850", "±", "0.071"]
     assert lines[3][1:] == ["0.600", "±", "0.000", "0.900", "±", "0.000"]
+    text = demo.format_scores(scores_of({"A": [[0.4, 0.5, 0.6]]}), [1.0])
+    assert text.splitlines()[2].split() == ["A", "0.500", "±", "0.100"]
 
 
 def test_the_demonstration_shows_three_classes_that_the_package_exports():

@@ -12,6 +12,7 @@ def test_delta_and_labels_are_read():
     options = parse_options([*fit, "--classes", "no, yes", "--delta", "0"])
     assert (options.command, options.classes, options.delta) == ("fit", ["no", "yes"], 0.0)
     assert (options.epsilon, options.encoding, options.decimal) == (1.0, "utf-8-sig", None)
+    assert parse_options([]).epsilons == [0.3, 1.0, 3.0, 10.0]
 
 
 FIT = ["fit", "a.csv", "--target", "y", "--epsilon", "1", "--save", "m"]
@@ -88,6 +89,7 @@ def test_the_ends_of_ranges_are_read():
         (["fit", "--delta", "nan"], ["--delta", "auto"]),
         (["--repeats", "0"], ["--repeats", "at least 1"]),
         (["plan", "--seed", "x"], ["--seed", "int"]),
+        (["plan", "--epsilon", "1"], ["required", "--rows", "--columns"]),
         (["split", "--seed", "-1"], ["--seed", "'-1'", "at least 0"]),
         (["split", "--seed", "1.5"], ["--seed", "whole number"]),
         *((["split", "--share", x], ["--share", "between 0 and 1"]) for x in ("0", "1", "30")),

@@ -273,7 +273,7 @@ def test_what_is_no_model(patients, tmp_path, capsys, content):
     assert "cannot read m" in error(capsys, "predict", "m", "patients.csv", "--out", "o.csv")
     assert "No such file" in error(capsys, "predict", "no", "patients.csv", "--out", "o.csv")
     joblib.dump({"no": "model"}, "m")
-    assert "is not a model" in error(capsys, "predict", "m", "patients.csv", "--out", "o.csv")
+    assert "m is not a model" in error(capsys, "predict", "m", "patients.csv", "--out", "o.csv")
 
 
 def test_a_card_says_that_a_selection_spends_no_delta(tmp_path):

@@ -203,7 +203,8 @@ ONES = [1, 1.0, "1", "01", "1.0", "+1", "1e0", " 1 ", b"1", Decimal("1.00"), Fra
         np.int8(1), np.float32(1), np.str_("1"), pa.scalar(1)]  # fmt: skip
 DAYS = [
     *("2020-01-02", "2020-1-2", "2020/01/02", "2020/1/2", "2020-01-02 00:00:00"),
-    *("2020-01-02T00:00:00Z", "2020-01-02T01:00+01:00", "2020-01-01T19:30:00.000-0430"),
+    *("2020-01-02T00:00:00Z", "2020-01-02T01:00+01:00", "2020-01-02T01:00+01"),
+    "2020-01-01T19:30:00.000-0430",
     *(date(2020, 1, 2), datetime(2020, 1, 2), pd.Timestamp("2020-01-02", tz="UTC")),
     *(np.datetime64("2020-01-02"), np.datetime64("2020-01-02", "ns"), pa.scalar(date(2020, 1, 2))),
     datetime(2020, 1, 2, 3, tzinfo=timezone(timedelta(hours=3))),
@@ -336,6 +337,8 @@ def test_a_date_is_read_year_first_or_in_a_stated_format(text, form):
 def test_a_stated_format_decides_where_the_year_comes_first_too():
     for cell in ("2026-02-01", b"2026-02-01", bytearray(b"2026-02-01")):
         assert date_in_format(cell, "%Y-%d-%m") == date_of(canonical("2026-01-02"))
+    for form, text in (("%H:%M", "03:04"), ("%H:%M:%S", "03:04:00")):
+        assert date_in_format(time(3, 4), form) == date_in_format(text, form)
 
 
 def test_equal_cells_of_other_types_are_read_by_themselves():
@@ -774,6 +777,7 @@ def test_ends_of_numbers_keep_their_sign_and_digits_their_text():
 def test_utc_may_be_named_as_such():
     for zone in ("UTC", " UTC", "Z", "+00:00"):
         assert canonical(f"2026-01-31 12:00{zone}") == canonical("2026-01-31T12:00")
+    assert canonical(np.datetime64("1970-01-05T01", "ps")) == canonical("1970-01-05 01:00")
 
 
 def test_a_word_for_a_boolean_is_the_category_that_is_spelled_like_it():

@@ -246,6 +246,7 @@ NO_SIZES = (0, True, 2.5, 2**20)
         ({"kind": "boolean", "range": [0, 1]}, "only numbers and dates have a range"),
         ({"kind": "number", "decimal": ";"}, "decimal is one of '.', ',', 'either'"),
         ({"kind": "number", "format": "%d"}, "format is that of dates"),
+        *(({"kind": "number", "unit": unit}, "unit is a text beside") for unit in (0, 5, "5")),
         *(({"kind": "date", "format": form}, "format is that of dates") for form in NO_FORMATS),
         ({"kind": "number", "range": [1]}, "a range has two ends"),
         ({"kind": "number", "range": [False, 1]}, "a range has a lower and a higher end"),
@@ -352,10 +353,18 @@ class Lazy:
         return pd.DataFrame({"a": [1.0, 2.0]})
 
 
+class Streamed:
+    """A table of a library that hands it out by the interface of Arrow alone."""
+
+    def __arrow_c_stream__(self, schema=None):
+        return pa.table({"a": [1.0, 2.0]}).__arrow_c_stream__(schema)
+
+
 def test_what_the_library_of_a_table_says_is_not_shown():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        assert read_frame(Lazy(fails=False)).names == ("a",)
+        for X in (Lazy(fails=False), Streamed()):
+            assert (read_frame(X).names, read_frame(X).n_rows) == (("a",), 2)
         with pytest.raises(ValueError, match="X could not be read") as seen:
             read_frame(Lazy(fails=True))
     assert "secret" not in f"{seen.value!r} {seen.value.__context__!r} {seen.value.__cause__!r}"

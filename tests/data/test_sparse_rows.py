@@ -84,6 +84,8 @@ def invalid(kind, made):
     elif kind == "lil":
         matrix.data[3] = [*matrix.data[3], 1.0]
         yield "a list of entries that is longer", matrix
+        matrix.data[4] = matrix.data[4][:-1]
+        yield "a list of entries that has one of the next", matrix
         matrix = stored(kind, made)
         matrix.rows, matrix.data = matrix.rows[:-1], matrix.data[:-1]
         yield "fewer rows", matrix
@@ -141,7 +143,7 @@ def test_invalid_indices_are_refused_by_every_reader(kind, made):
     assert n_kinds >= 2
 
 
-@pytest.mark.sampled(5)
+@pytest.mark.sampled(7)
 @every_type
 @every_format
 def test_a_valid_matrix_of_every_format_is_its_rows(kind, made):

@@ -10,6 +10,7 @@ from dp_halfspace import privacy
 from dp_halfspace.data.validation import TrainingData
 from dp_halfspace.datasets import make_halfspace
 from dp_halfspace.estimators._choose import plan_objective_of_rows, plan_training
+from dp_halfspace.papers.known_margin import default_margin
 from dp_halfspace.papers.training import asked_margin
 from dp_halfspace.privacy.budget import Budget
 from dp_halfspace.projection import jl_dimension, jl_margin
@@ -109,6 +110,9 @@ def test_order_of_the_pass_is_public_and_seeded():
 
 
 def test_automatic_margin_is_the_shift_over_the_norm():
+    assert plan_training(PROBLEM, "noisy_gd", None, ONE).margin == default_margin(400, 7, ONE.mu)
+    mean = plan_training(problem_of(400, 6, tail_fraction=1.0), "noisy_gd", 0.1, ONE)
+    assert mean.margin_offset == 1.0
     training = replace(plan_training(PROBLEM, "noisy_gd", 0.1, ONE), margin=None)
     w = np.zeros((1, 7))
     assert asked_margin(training, w) == 1.0

@@ -9,6 +9,7 @@ from sklearn.metrics import roc_auc_score
 
 from dp_halfspace import (
     AdaptiveMarginClassifier,
+    BudgetError,
     OutputPerturbationClassifier,
     PrivacyLedger,
     PrivateSearchCV,
@@ -16,6 +17,7 @@ from dp_halfspace import (
     PureNetworkClassifier,
 )
 from dp_halfspace.inspection import AccuracyPlan, accuracy_plan, plan_accuracy
+from dp_halfspace.privacy import gdp_epsilon, gdp_mu
 
 # Measured by benchmarks/tables_raw.py, beside LinearSVC without privacy.
 MEASURED = {
@@ -116,6 +118,21 @@ def test_a_classifier_of_pure_dp_is_planned_as_one(estimator):
 def test_one_budget_is_planned_without_a_list():
     plan = plan_accuracy(100, 2, 2, 1, n_repeats=2, random_state=0)
     assert plan == plan_accuracy(100, 2, 2, [1.0], n_repeats=2, random_state=0)
+
+
+def test_a_table_of_more_records_has_the_noise_of_records_times_mu(monkeypatch):
+    seen = []
+
+    def fit(model, X, y):
+        seen.append(model.epsilon)
+        raise BudgetError
+
+    monkeypatch.setattr(AdaptiveMarginClassifier, "fit", fit)
+    table = (np.zeros((10, 2)), np.arange(10) % 2) * 2
+    for delta in (0.0, 1e-6):
+        with pytest.raises(BudgetError):
+            accuracy_plan._score(AdaptiveMarginClassifier(), table, 30, 0.5, delta, None)
+    assert seen == pytest.approx([1.5, gdp_epsilon(3.0 * gdp_mu(0.5, 1e-6), 1e-6)])
 
 
 def test_a_plan_prints():

@@ -84,6 +84,8 @@ def test_effects_of_a_table_add_up_and_are_drawn(n_classes):
     parts = [c.effects[k] for c, k in zip(display.columns, (7, 9, 1), strict=True)]
     np.testing.assert_allclose(np.sum(parts, axis=0), np.atleast_1d(score - empty), atol=1e-4)
     drawn = display.plot(figure=figures.Figure())
+    if n_classes > 2:
+        assert [t.get_text() for t in drawn.ax_[-1].get_legend().get_texts()] == ["0", "1", "2"]
     shown = drawn.ax_[2].get_xticklabels()
     assert [(t.get_text(), t.get_rotation()) for t in shown] == [("u", 0), ("v", 0), ("w", 0)]
 

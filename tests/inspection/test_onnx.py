@@ -28,12 +28,17 @@ STATED = {"data_norm": 1.0, "epsilon": 3.0}
 def equal_predictions(model, rows):
     """Compare a graph with its model."""
     reference = pytest.importorskip("onnx.reference")
-    found, scores = reference.ReferenceEvaluator(to_onnx(model)).run(None, {"X": rows})
-    expected = model.decision_function(rows)
-    assert scores.dtype == np.float32
-    assert scores.shape == expected.shape
-    np.testing.assert_allclose(scores, expected, rtol=1e-6, atol=1e-6 * np.abs(expected).max())
-    assert found.tolist() == model.predict(rows).tolist()
+    evaluator, expected = (
+        reference.ReferenceEvaluator(to_onnx(model)),
+        model.decision_function(rows),
+    )
+    for n in (len(rows), 1):
+        found, scores = evaluator.run(None, {"X": rows[:n]})
+        assert scores.dtype == np.float32
+        assert scores.shape == expected[:n].shape
+        close = {"rtol": 1e-6, "atol": 1e-6 * np.abs(expected).max()}
+        np.testing.assert_allclose(scores, expected[:n], **close)
+        assert found.tolist() == model.predict(rows[:n]).tolist()
 
 
 @pytest.mark.parametrize(

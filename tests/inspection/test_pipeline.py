@@ -201,6 +201,7 @@ def test_folds_that_nobody_knows_of_are_found():
     alike = type("KFold", (KFold,), {})()
     named = type("KFold", (KFold,), {"__module__": KFold.__module__})()
     listed = (splits, iter(splits), model_selection.PredefinedSplit([0, 1]), alike, named)
+    listed += (type("GroupKFold", (GroupKFold,), {})(2, shuffle=True),)
     for cv in (*listed, types.SimpleNamespace(split=None), GroupKFold(2)):
         (finding,) = check_pipeline(OURS, cv=cv)
         assert finding.reads.startswith("labels, groups or records")

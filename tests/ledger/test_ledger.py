@@ -379,7 +379,7 @@ def test_an_older_copy_of_the_file_is_noticed_by_who_has_read_more(path, n_kept)
             older = path.read_bytes()
     path.write_bytes(older)
     for action in (ledger.spent, ledger.remaining, lambda: ledger.charge(pure(0.1))):
-        with pytest.raises(ValueError, match="has lost entries, or was replaced"):
+        with pytest.raises(ValueError, match=rf"{path.name} has lost entries, or was replaced"):
             action()
 
 

@@ -192,10 +192,10 @@ def test_a_handle_does_not_charge_a_ledger_that_took_the_name_of_its_own(path, n
     path.unlink()
     new = made(path, 0)
     for action in (old.spent, lambda: old.charge(pure(0.1)), old.entries):
-        with pytest.raises(ValueError, match="was replaced by another ledger"):
+        with pytest.raises(ValueError, match=rf"{path.name} was replaced by another ledger"):
             action()
     thawed = pickle.loads(frozen)
-    with pytest.raises(BudgetError, match="was replaced by another ledger"):
+    with pytest.raises(BudgetError, match=rf"{path.name} was replaced by another ledger"):
         thawed.charge(pure(0.1))
     with pytest.raises(BudgetError, match="was replaced by another ledger"):
         pickle.loads(pickle.dumps(thawed)).charge(pure(0.1))
@@ -355,6 +355,8 @@ def assert_exports_spare_ledgers(path):
 
 def test_exports_are_never_written_over_a_ledger(path):
     assert_exports_spare_ledgers(path)
+    execute(path.with_name("other"), "CREATE TABLE another_database (x)")
+    assert not store_module.belongs_to_ledger(path.with_name("other"))
 
 
 def test_export_test_sees_a_ledger_that_is_known_by_its_name_only(path, monkeypatch):

@@ -193,7 +193,10 @@ def test_no_interval_is_given_for_a_last_group_that_may_be_empty(metric):
         ({"by_values": ["north", math.inf]}, "at least one value, and of none missing"),
         ({"by_values": ["north", "north"]}, "must not list a value twice"),
         ({"by_values": [1, "1.0"]}, "must not list a value twice"),
-        ({"metric": "roc_auc"}, "metric='roc_auc' cannot be released by group: choose among acc"),
+        (
+            {"metric": "roc_auc"},
+            "'roc_auc' cannot be released by group: choose among accuracy, balanced",
+        ),
         ({"X": in_chunks(X, 100)}, "by is not supported for rows in chunks"),
     ],
 )
@@ -210,6 +213,16 @@ def test_refusals_cost_nothing(arguments, message):
 def test_groups_are_as_many_as_rows(n_more):
     with pytest.raises(ValueError, match="X and by must have the same number of rows"):
         private_score(Known(), X, Y, by=np.zeros(len(X) + n_more), by_values=[0])
+
+
+def test_a_table_that_does_not_fit_into_memory_is_refused(monkeypatch):
+    """Ten numbers for each of the pairs of classes, in each group and the rest."""
+    size = 8 * 10 * (len(WARDS) + 1) * 2**2
+    monkeypatch.setattr("dp_halfspace._memory._MOST_BYTES", size)
+    private_score(Known(), X, Y, by=WARD, by_values=WARDS)
+    monkeypatch.setattr("dp_halfspace._memory._MOST_BYTES", size - 1)
+    with pytest.raises(ValueError, match=r"table of 16 noisy counts.* or fewer groups"):
+        private_score(Known(), X, Y, by=WARD, by_values=WARDS)
 
 
 def test_scores_of_groups_are_rebuilt_from_their_json():

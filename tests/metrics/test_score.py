@@ -367,11 +367,14 @@ def test_without_noise_scores_are_those_of_scikit_learn():
 def test_cells_of_scores_of_unknown_units():
     area = roc_auc_score(Y, X[:, 0])
     assert exact("roc_auc", Scores()).value == pytest.approx(area, abs=0.01)
-    noisy = private_score(Scores(), X, Y, metric="roc_auc", epsilon=50.0, delta=0)
-    assert noisy.value == pytest.approx(area, abs=0.05)
-    assert composed(noisy.privacy_.events, 0.0) <= 50.0
+    for delta in (0.0, 1e-6):
+        noisy = private_score(Scores(), X, Y, metric="roc_auc", epsilon=50.0, delta=delta)
+        assert noisy.value == pytest.approx(area, abs=0.05)
+        assert 49.99 < composed(noisy.privacy_.events, delta) <= 50.0
     few = private_score(Scores(), X[:10], Y[:10], metric="roc_auc", epsilon=0.01)
     assert (len(few.privacy_.events), len(noisy.privacy_.events)) == (1, 3)
+    # Scores that are all zero are told from the smallest ones.
+    assert 1e-6 < np.ptp(_tallies.cells_between(np.zeros(2))) < 1e-5
 
 
 def of_first_class(metric, model, rows):
@@ -573,6 +576,7 @@ def test_three_classes():
         ({"epsilon": 0.0}, "'epsilon' parameter of private_score"),
         ({"delta": 0.7}, "'delta' parameter of private_score"),
         ({"ledger": 3}, "'ledger' parameter of private_score"),
+        ({"random_state": "1"}, "'random_state' parameter of private_score"),
         ({"model": object()}, "no attribute classes_"),
         ({"model": Scores(), "metric": "log_loss"}, "needs a model with predict_proba"),
         ({"y": np.full(500, 7)}, "not among the public labels"),
@@ -581,6 +585,10 @@ def test_three_classes():
         ({"X": X[:0], "y": Y[:0]}, "X has no rows"),
         ({"X": X[:0], "y": Y[:0], "delta": 0}, "X has no rows"),
         ({"X": np.ma.masked_array(X)}, "X is a masked array"),
+        (
+            {"model": Answers("predict_proba", np.zeros), "metric": "roc_auc"},
+            "shape (n_samples, 2)",
+        ),
         *(
             ({"model": Answers(method, answer), "metric": metric}, f"model.{method} must return")
             for method, metric, answer in (

@@ -12,6 +12,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
 
@@ -19,6 +20,7 @@ from dp_halfspace import (
     BudgetError,
     PrivacyWarning,
     PrivateConformalClassifier,
+    PrivateThresholdClassifier,
 )
 from dp_halfspace.audit import replay
 from dp_halfspace.data.people import People
@@ -226,8 +228,11 @@ def test_a_probability_that_is_no_number_is_zero():
         def predict_proba(self, X):
             return np.full((len(X), 3), math.nan)
 
-    model = PrivateConformalClassifier(Odd(), epsilon=1.0).fit(X, Y)
-    assert model.threshold_ == 0.0
+    model = PrivateConformalClassifier(Odd(), epsilon=1.0)
+    for call in (model.predict_set, PrivateThresholdClassifier(Odd()).predict_proba):
+        with pytest.raises(NotFittedError):
+            call(X)
+    assert model.fit(X, Y).threshold_ == 0.0
     assert model.predict_set(X).all()
 
 

@@ -331,8 +331,8 @@ def test_one_candidate_without_an_account_decides_the_way():
     [
         ({"grid": None}, "param_grid"),
         ({"grid": []}, "param_grid lists no candidate"),
-        ({"grid": {"epsilon": [1.0]}}, "'epsilon'"),
-        ({"grid": {"aplha": [1.0]}}, "'aplha'"),
+        ({"grid": {"epsilon": [1.0]}}, "'epsilon': the search states it"),
+        ({"grid": {"aplha": [1.0]}}, "'aplha': there is no such"),
         ({"estimator": RandomForestClassifier()}, "of this package"),
         ({"estimator": make_pipeline(Normalizer(), OUTPUT)}, "the search is the last step"),
         ({"estimator": OutputPerturbationClassifier}, "and a class is not"),
@@ -480,10 +480,25 @@ def test_a_search_of_one_candidate_too_many_is_refused(n_repeats):
         search.plan(X, Y)
 
 
+def test_models_that_do_not_fit_into_memory_are_refused(monkeypatch):
+    """All models are kept until one is chosen, but for those of a random number of runs."""
+    monkeypatch.setattr("dp_halfspace._memory._MOST_BYTES", 8 * 6 * X.shape[1])
+    for classes, most in (([0, 1], 6), ([0, 1, 2], 2), (None, 6)):
+        one = search(clone(OUTPUT).set_params(classes=classes), selection="exponential")
+        one._check_size(X, most)
+        with pytest.raises(ValueError, match=f"keeps {most + 1} models until one is chosen"):
+            one._check_size(X, most + 1)
+        one.set_params(selection="random_stopping")._check_size(X, most + 1)
+
+
 def test_a_pure_estimator_is_searched_with_pure_dp():
     """Unless the search states a delta of its own, as the page says."""
     model = AdaptiveMarginClassifier(delta=0.0, data_norm=1.0, classes=[0, 1])
     assert PrivateSearchCV(model, {"margin": [0.1, 0.2]}).plan(X, Y).delta == 0.0
+    # A third of epsilon is for a run, and a tenth of that for its score.
+    runs = plan_module.run_count_distribution(4, 0.1, eta=1.0)
+    plan = plan_module.Search([], 400, 30.0, 0.0).pure(runs)
+    assert plan.epsilon == pytest.approx(9.0, rel=1e-5)
 
 
 def test_columns_are_no_fact_of_a_search_that_chooses_their_schema():

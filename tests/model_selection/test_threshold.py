@@ -480,7 +480,7 @@ def test_it_is_an_estimator_of_scikit_learn():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"estimator": LogisticRegression()}, "must be fitted before: LogisticRegression has no"),
+        ({"estimator": LogisticRegression()}, "Classifier must be fitted before: LogisticReg"),
         ({"estimator": LogisticRegression}, "must be fitted before: LogisticRegression has no"),
         ({"target": "f1"}, "'target' parameter of PrivateThresholdClassifier"),
         ({"value": 1.0}, "'value' parameter of PrivateThresholdClassifier"),
@@ -530,7 +530,7 @@ def test_a_threshold_that_says_nothing_is_said(target, who):
     with (
         candidates(GRID),
         intercept_releases(lambda *_: np.array([5.0])),
-        pytest.warns(PrivacyWarning, match=f"{who} record is predicted positive"),
+        pytest.warns(PrivacyWarning, match=f"and the threshold is infinite: {who} record is pred"),
     ):
         (model := PrivateThresholdClassifier(Given(), **given)).fit(X[:20], Y[:20])
     # All is set before it is said, so that an error made of the warning loses nothing.

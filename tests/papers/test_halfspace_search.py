@@ -182,4 +182,4 @@ def test_stages_and_projected_columns_follow_from_records_times_epsilon():
         assert plan.radii == radii
     rows = direction_search._default_rows
     assert [rows(64, 1e9), rows(200, 1e3), rows(200, 6400.0)] == [(0.5, None), (1.0, 32), (1.0, 64)]
-    assert rows(600, 6400.0) == (2.0, 64)
+    assert [rows(65, 1e9), rows(512, 9.0), rows(513, 6400.0)] == [(1.0, 65), (1.0, 32), (2.0, 64)]

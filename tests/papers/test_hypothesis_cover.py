@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from dp_halfspace.papers import labels as module
-from dp_halfspace.papers.labels import linear_losses, log_odds_shift, plan_labels
+from dp_halfspace.papers.labels import linear_losses, plan_labels
 from dp_halfspace.privacy.budget import Budget
 from dp_halfspace.privacy.door import Door
 from dp_halfspace.rows.rows import Rows, normalised_rows
@@ -24,9 +24,9 @@ def problem(n_classes, n=50, d=3, m=20):
 def test_losses_are_weighted_errors(monkeypatch, n_classes, n_rows):
     monkeypatch.setattr(module, "AT_ONCE", n_rows)
     points, codes, weights, candidates = problem(n_classes)
-    expected = []
+    shift, expected = np.log(weights if n_classes > 2 else weights[1:] / weights[:1]), []
     for candidate in candidates:
-        scores = points @ candidate.reshape(-1, 3).T + log_odds_shift(weights)
+        scores = points @ candidate.reshape(-1, 3).T + shift
         predicted = scores[:, 0] > 0 if n_classes == 2 else scores.argmax(axis=1)
         expected.append(weights[codes][predicted != codes].sum())
     np.testing.assert_allclose(linear_losses(points, codes, weights)(candidates), expected)
@@ -37,7 +37,7 @@ def test_losses_with_a_margin_count_unit_scores_below_half_of_it():
     expected = []
     for candidate in candidates:
         unit = candidate / np.linalg.norm(candidate)
-        shift = log_odds_shift(weights)[0] / np.linalg.norm(candidate)
+        shift = np.log(weights[1] / weights[0]) / np.linalg.norm(candidate)
         signed = np.where(codes == 1, 1, -1) * (points @ unit + shift)
         expected.append(weights[codes][signed < 0.8 / 2].sum())
     found = linear_losses(points, codes, weights, 0.8)(candidates)

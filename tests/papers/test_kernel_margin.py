@@ -63,6 +63,7 @@ def test_every_candidate_has_the_noise_of_the_one_that_needs_most():
         steps = margin_steps(*shape, mu=mu, margin=candidate.margin, n_steps=100)
         own = plan_descent(steps, **sizes, n_outputs=1, mu=mu)
         assert mechanism.sensitivity >= own.mechanism.sensitivity
+        assert (candidate.algorithm.steps, candidate.algorithm.n_outputs) == (own.steps, 1)
     cost = math.sqrt(200) + 2.0 * math.sqrt(PROBLEM.n_columns()) / mu
     assert plan.penalties == pytest.approx([cost / each.margin for each in plan.candidates])
 

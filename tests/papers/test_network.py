@@ -134,7 +134,9 @@ def test_the_ramp_is_as_wide_as_the_scores_are_large():
         NetworkShape(2, (1,), 1.0), np.zeros((1, 2)), np.array([False]), np.ones(2)
     )
     candidate = np.array([0.0, 0.0, 1.0, 0.0, RAMP_WIDTH / 4.0])
-    np.testing.assert_allclose(losses(np.array([candidate, 1024.0 * candidate])), 0.75, rtol=1e-3)
+    large = np.array([0.0, 0.0, 1.0, 50.0, RAMP_WIDTH / 2.0 - 1.0])
+    found = losses(np.array([candidate, 1024.0 * candidate, large]))
+    np.testing.assert_allclose(found, 0.75, rtol=1e-3)
 
 
 def test_that_test_sees_weights_of_later_layers_that_are_not_bounded(monkeypatch):
@@ -151,3 +153,5 @@ def test_long_weights_are_shortened():
     (_, (weights, biases)), *_ = NetworkShape(1, (2, 3), 1.0).layers(np.full((1, 17), -1e9))
     np.testing.assert_allclose(np.abs(weights).sum(axis=1), module._LARGEST_SUM)
     assert (biases == -module._LONGEST).all()
+    short = module._later_weights(np.full((1, 9, 2), 0.1))
+    np.testing.assert_allclose(short, 0.1 * module._LATER_GAIN / 3.0)

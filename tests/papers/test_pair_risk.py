@@ -249,6 +249,13 @@ def test_anchors():
     for n in (1, 2, 3, 10, 10**6):
         most = max(1, n * n // 4)
         assert most <= PairRisk(LOGISTIC, n, 3, 1.0, n, 1.0).mass <= most * (1 + 1e-12)
+    # Each of 25 pairs, of margins up to 2.8, has its slope in the sums of two of the ten scores.
+    bounds = PairRisk(LOGISTIC, 10, 3, 0.7, 10, 9.0).slope_bounds(2.0)
+    pairs = 2 * 25 / 9 / 10
+    assert bounds[:2] == pytest.approx((pairs / (1 + math.exp(-2.8)), pairs * 2 * 0.25))
+    assert bounds.evaluation > 4 * bounds.slope
+    none, half = map(PairRisk(HUBER, 10, 3, 0.7, 10, 9.0).pair_error, (0.0, 0.5))
+    assert 0.0 < half == pytest.approx(1.5 * none)
     for n in (1, 2):
         risk = PairRisk(LOGISTIC, n, 3, 1.0, n, 1.0)
         assert min(risk.sensitivity(1.0), risk.gradient_change, risk.radius(1.0)) > 0

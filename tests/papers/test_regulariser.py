@@ -133,4 +133,6 @@ def test_the_regulariser_of_pairs_depends_on_the_product_only():
         assert longer * a.normaliser == pytest.approx(64.0 * first)
     pure, half = (pair_ridge(a, each, 0.0, perturbs_objective=True) for each in (2.0, 1.0))
     assert pure == pytest.approx(half / 2.0)
-    assert pair_ridge(a, math.inf, 0.0, perturbs_objective=True) < 1e-7
+    rows = (replace(a, row_norm=norm) for norm in (1.0, 8.0))
+    free, far = (pair_ridge(each, math.inf, 0.0, perturbs_objective=True) for each in rows)
+    assert far == 64.0 * free < 1e-6

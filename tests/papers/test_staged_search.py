@@ -90,7 +90,8 @@ def test_every_stage_draws_its_own_steps():
 @pytest.mark.parametrize("delta", [0.0, 1e-6])
 @pytest.mark.parametrize("stages", [1, 4])
 def test_stages_spend_the_budget(stages, delta):
-    plan = planned(stages, delta=delta)
+    plan = planned(stages, delta=delta, radius=2.0, shrink=0.5)
+    assert plan.radii == (math.inf, 2.0, 1.0, 0.5)[:stages]
     assert len(plan.events) == stages
     spent = accounting.epsilon(plan.events, delta)
     assert EPSILON * (1 - 1e-6) <= spent <= EPSILON

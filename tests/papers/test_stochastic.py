@@ -52,6 +52,17 @@ def test_subgradients_average_the_points_at_which_they_are_taken():
     np.testing.assert_allclose(found, (start + 2 * second) / 3)
 
 
+def test_by_default_steps_follow_from_the_records(monkeypatch):
+    monkeypatch.setattr(stochastic, "_MOST_STOCHASTIC_STEPS", 40)
+    for n, solver, given in (
+        (3, stochastic_subgradients, {"n_steps": 18}),
+        (60, stochastic_subgradients, {"n_steps": 40}),
+        (3, katyusha, {"n_epochs": 6}),
+    ):
+        F, start = problem(n=n)[0], np.zeros(3)
+        np.testing.assert_array_equal(solver(F, start), solver(F, start, **given))
+
+
 def test_katyusha_converges_linearly():
     F, least = problem(n=20, ridge=0.01)
     gaps = [

@@ -8,6 +8,7 @@ from scipy import integrate, optimize, stats
 
 from dp_halfspace.theory import (
     convex_excess_risk,
+    objective_risk_bound,
     optimal_regularization,
     population_risk_bound,
     strongly_convex_excess_risk,
@@ -141,6 +142,21 @@ def test_no_noise_leaves_only_bias_and_gap():
         pytest.approx(0.2)
     )
     assert strongly_convex_excess_risk(*args, lipschitz=1.0, strong_convexity=0.1, gap=0.5) == 0.5
+    own = {"radius": 1.0, "smoothness": 0.25, "regularization": 1e-9}
+    assert objective_risk_bound(*args, **own).noise == 0.0
+    assert 0.0 < objective_risk_bound(100, 3, 1500.0, 0.0, **own).noise < math.inf
+
+
+@pytest.mark.parametrize("ridge", [0.0, 0.1])
+def test_a_distance_from_the_minimiser_costs_the_slope_along_it(ridge):
+    args, own = (1000, 4, 1.0, 1e-6), {"strong_convexity": 0.1, "regularization": ridge}
+    exact, loose = (
+        population_risk_bound(*args, lipschitz=1.3, gap=gap, **own) for gap in (0.0, 1e-9)
+    )
+    distance = math.sqrt(2e-9 / 0.1)
+    slope = 1.3 if ridge == 0.0 else 2 * 1.3
+    assert loose.sampling - exact.sampling == pytest.approx(slope * distance, rel=1e-4)
+    assert loose.gap == pytest.approx(ridge / 2 * distance**2)
 
 
 def test_given_sensitivity_replaces_the_default_and_allows_an_unbounded_slope():
@@ -148,6 +164,7 @@ def test_given_sensitivity_replaces_the_default_and_allows_an_unbounded_slope():
     assert strongly_convex_excess_risk(*args, lipschitz=1.0, **own) == pytest.approx(
         strongly_convex_excess_risk(*args, lipschitz=1.0, sensitivity=2 / (0.1 * 1000), **own)
     )
+    assert population_risk_bound(*args, lipschitz=1.0, sensitivity=0.5, **own).sensitivity == 0.5
     squared = strongly_convex_excess_risk(*args, lipschitz=math.inf, sensitivity=0.01, **own)
     sigma = 0.01 * exact_multiplier(1.0, 1e-6)
     assert squared == pytest.approx((2.0 + 0.1) / 2 * 4 * sigma**2, rel=1e-6)

@@ -37,6 +37,7 @@ from dp_halfspace.theory import (
     strongly_convex_excess_risk,
     tilted_risk_bound,
 )
+from dp_halfspace.theory.bounds import noise_moments
 from tests.theory.test_printed_numbers import c_of
 
 MANY = [pytest.param(40, id="few"), pytest.param(1000, id="many", marks=pytest.mark.slow)]
@@ -59,6 +60,20 @@ def test_where_the_phased_bound_says_nothing():
     full = phased_risk_bound(10_000, 400, 1.0, 1e-6, 1.0)
     assert phased_risk_bound(10_000, 400, 2.0, 1e-6, 1.0) < full < 1.0
     assert phased_risk_bound(1000, 400, 1.0, 1e-6, 1.0) == 1.0
+
+
+def test_the_phased_bound_adds_up_its_phases():
+    n, d, margin, mu = 16, 2, 0.9, gdp_mu(200.0, 1e-6)
+    total, offset, eta = 0.01, 1.0, margin / math.sqrt(n * (0.5 + 2 * math.sqrt(d) / mu))
+    for k, size in enumerate((8, 4, 2, 1, 1)):
+        total += offset**2 / (2 * eta * size) + eta / (2 * margin**2) * (1 + 1 / size)
+        total += (k > 0) * offset / (margin * size)
+        noise = 2 * eta / (margin * mu)
+        offset, eta = math.sqrt(d) * noise, eta / 4
+    total += noise / margin * math.sqrt(2 / math.pi)
+    found = phased_risk_bound(n, d, 200.0, 1e-6, margin, hinge_loss=0.01)
+    assert found == pytest.approx(total, rel=1e-12)
+    assert found < 1.0
 
 
 @pytest.mark.parametrize("draws", MANY)
@@ -190,11 +205,19 @@ def test_a_linear_term_costs_what_is_charged(d, delta):
         excess = np.sum(unit * b * -moved - ridge / 2 * moved**2, axis=1)
         assert excess.mean() == pytest.approx(bound.noise, rel=0.03)
         square = np.sum((unit * b) ** 2, axis=1).mean()
+    assert means.sampling == pytest.approx(2 * 1.05**2 / (ridge * n))
+    assert pairs.sampling == pytest.approx(2 * 1.05**2 / ridge * (1 / 30 + 1 / 70))
     # A linear term of any other origin, given by its mean square.
     own["noise_square"] = square
     pairs = ranking_risk_bound(30, 70, d, epsilon, delta, mechanism="objective", **own)
     means = objective_risk_bound(n, d, epsilon, delta, **own)
     assert [pairs.noise, n**2 * means.noise] == pytest.approx([square / (2 * ridge)] * 2)
+    del own["noise_square"]
+    output = ranking_risk_bound(30, 70, d, epsilon, delta, **own)
+    square = noise_moments(d, epsilon, delta, linear_model=True).square * output.sensitivity**2
+    for factor, noise in ((1.0, output.noise), (0.0, 0.0)):
+        given = ranking_risk_bound(30, 70, d, epsilon, delta, noise_square=factor * square, **own)
+        assert given.noise == pytest.approx(noise)
     with pytest.raises(ValueError, match="at least"):
         objective_risk_bound(n, d, 0.1, delta, radius=1.0, smoothness=1.0, regularization=1e-9)
 
@@ -244,6 +267,8 @@ def test_a_quarter_of_the_bound_of_objective_perturbation_fails(mechanism, delta
         (lambda: fourier_distortion(10, 20, beta=1.0), "beta"),
         (lambda: margin_score_sensitivity(10, 0.5, loss="exp"), "loss"),
         (lambda: network_risk_bound(10, 2, 1.0, -0.5), "margin"),
+        (lambda: network_risk_bound(10, 2, 1.0, 0.5, weight_norm=0.0), "weight_norm"),
+        (lambda: kernel_risk_bound(100, 20, 1.0, 1e-6, 0.5, hinge_loss=-0.1), "hinge_loss"),
         (lambda: ranking_risk_bound(5, 5, 2, 1.0, 0.0, radius=1.0, diameter=-1.0), "diameter"),
         (lambda: ranking_risk_bound(5, 5, 2, 1.0, 0.0, radius=1.0, mechanism="both"), "mechanism"),
     ],
@@ -254,6 +279,7 @@ def test_refusals_name_the_parameter(call, message):
 
 
 def test_no_gaussian_noise_means_no_bound():
+    assert random_stopping_risk_bound(100, 2, 0.1, 1e-6, 0.5, n_candidates=3) == 1.0
     assert last_iterate_risk_bound(100, 2, 1.0, 0.0, 0.5) == 1.0
     assert hinge_risk_bound(100, 2, 1.0, 0.0, 0.5) == 1.0
     assert phased_risk_bound(100, 2, 1.0, 0.0, 0.5) == 1.0
@@ -329,11 +355,17 @@ RIDGE = {"radius": 0.5, "regularization": 0.02}
             0.21802,
         ),
         (lambda n: pure_risk_bound(n, 20, 1.0, 0.3, n_outliers=9), 1000, 0.24557),
+        (lambda n: pure_risk_bound(n, 10**6, 1.0, 0.9), 10**5, 0.0498274),
         (lambda n: hinge_risk_bound(n, 20, 1.0, 1e-6, 0.3, n_steps=2000), 3000, 0.085547),
         (lambda n: phased_risk_bound(n, 20, 1.0, 1e-6, 0.3), 3000, 0.45902),
-        (lambda n: kernel_risk_bound(n, n, 1.0, 1e-6, 0.3, n_steps=2000), 10_000, 0.32467),
+        (lambda n: kernel_risk_bound(n, n, 1.0, 1e-6, 0.3, half_width=0.5), 10_000, 0.600889),
         (lambda n: network_risk_bound(n, 20, 1.0, 0.3, n_outliers=9), 3000, 0.51558),
         (lambda n: network_risk_bound(n, 10**6, 1.0, 0.9, n_hidden=(2,)), 10**6, 0.016821),
+        (
+            lambda n: network_risk_bound(n, 10**6, 1.0, 0.9, n_hidden=(), weight_norm=1.5),
+            10**5,
+            0.121078,
+        ),
         (lambda n: label_risk_bound(n, 20, 1.0, 0.3).value, 1000, 0.23262),
         (lambda n: label_risk_bound(n, 20, 1.0, 0.3, fat_dimension=0.01).value, 300, 0.234756),
         (

@@ -92,6 +92,11 @@ def test_the_papers_numbers():
     c = math.sqrt(math.log(2 / (math.sqrt(16e-5 + 1) - 1)))
     t = math.sqrt(d) * (c + math.sqrt(c * c + 0.7)) / (0.7 * n)
     assert published_rate(n, d, 0.7, 1e-5) == pytest.approx(t)
+    assert published_rate(n, d, math.inf, 1e-5) == 0.0
     gauss = population_risk_bound(n, d, 0.7, 1e-5, lipschitz=slope, radius=2.0)
     number = slope * 2.0 * (19 * math.sqrt(t) + 0.5 / math.sqrt(n))
     assert gauss.published == pytest.approx(number)
+    beta = 0.01
+    smooth = population_risk_bound(n, d, 0.7, 1e-5, lipschitz=slope, radius=2.0, smoothness=beta)
+    number = (beta * slope**2 * 2.0**4) ** (1 / 3) * (11 / math.sqrt(n) + 43 * t ** (2 / 3))
+    assert smooth.published == pytest.approx(number)

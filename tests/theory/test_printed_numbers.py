@@ -13,6 +13,7 @@ from dp_halfspace.privacy import delta as delta_of
 from dp_halfspace.theory import (
     convex_excess_risk,
     fourier_distortion,
+    fourier_frequencies,
     katyusha_iterations,
     label_risk_bound,
     last_iterate_risk_bound,
@@ -71,6 +72,8 @@ def test_numbers_that_the_papers_print():
     # Theorem 4.1 of Bassily, Mohri and Suresh, Lemma F.1 and Lemma F.3.
     found = fourier_distortion(400, 3000, beta=0.05)
     assert found.published == pytest.approx(2 * root(log(3000 / 0.05) / 400))
+    assert fourier_distortion(9, 2).value == pytest.approx(root(2 * log(2 / 0.05) / 9))
+    assert fourier_frequencies(1.0, 2) == math.ceil(2 * log(2 / 0.05))
     assert margin_selection_cost(8, 0.01, 0.5).published == pytest.approx(0.02 * log(8 / 0.05))
     assert margin_score_sensitivity(1000, 0.25) <= 2 / (1000 * 0.25)
     # Theorem 6.1 there, with the constants of its last display.
@@ -161,6 +164,10 @@ def test_lower_bounds_are_those_of_their_packings(d, margin):
     packing = pure_bounds._log_packing(case.dimension, inner, case.error / case.share)
     count = math.ceil((packing + log((1 - 1.5 * beta) / beta)) / epsilon) - 1
     assert stats.binom.sf(count, n, case.share) == pytest.approx(beta / 2, rel=1e-6)
+    # With few records all may be informative; on one column, or for a large beta, it says nothing.
+    assert pure_error_lower_bound(2, d, epsilon, margin).share == 1.0
+    for columns, risk in ((1, beta), (2, 0.45)):
+        assert pure_error_lower_bound(n, columns, epsilon, 0.3, beta=risk).error == 0.0
 
 
 def test_least_regulariser_of_algorithms_2_and_3():

@@ -96,7 +96,7 @@ OWN = {
         ({"tilt": 1.0, "population": True}, "tilt"),
         ({"tilt": 1.0, "loss": SQUARED_HINGE}, "tilt"),
         ({"regularization": math.nan}, "regularization"),
-        ({"loss": "squared"}, "increases"),
+        ({"loss": "squared"}, "'squared' increases"),
     ],
     "margin_risk_bound": [
         ({"n_features": 1.5}, "n_features"),
@@ -114,7 +114,10 @@ OWN = {
     "pure_risk_bound": [({"n_features": 5.0}, "n_features"), ({"beta": 1.0}, "beta")],
     "margin_sample_complexity": [({"error": 0.0}, "error"), ({"epsilon": 0.0}, r"2\*\*62")],
     "pure_lower_bound": [({"epsilon": 0.0}, "epsilon"), ({"error": 0.6}, "error")],
-    "pure_error_lower_bound": [({"epsilon": 0.0}, "epsilon"), ({"margin": 1.0}, "margin")],
+    "pure_error_lower_bound": [
+        *(({name: value}, name) for name, value in (("epsilon", 0.0), ("margin", 1.0))),
+        ({"beta": 0.5}, "beta below 1/2"),
+    ],
     "hinge_risk_bound": [({"half_width": 1.1}, "half_width"), ({"hinge_loss": -1.0}, "hinge_loss")],
     "katyusha_iterations": [
         ({"epsilon": math.inf}, "epsilon"),
@@ -150,8 +153,12 @@ OWN = {
         ({"mechanism": "input"}, "mechanism"),
     ],
     "selected_margin_risk_bound": [({"beta": 1.0}, "beta")],
-    "fourier_distortion": [({"beta": 1.0}, "beta")],
-    "fourier_frequencies": [({"distortion": 0.0}, "distortion"), ({"beta": 1.0}, "beta")],
+    "fourier_distortion": [({"beta": 1.0}, "beta"), ({"n_samples": 1}, "n_samples")],
+    "fourier_frequencies": [
+        ({"distortion": 0.0}, "distortion"),
+        ({"beta": 1.0}, "beta"),
+        ({"n_samples": 1}, "n_samples"),
+    ],
 }
 KINDS = (float, int, theory.RiskBound, theory.ErrorLowerBound, theory.ErrorBound)
 CASES = [

@@ -1,6 +1,7 @@
 """Bounds for tilted and for adversarial risks: against measured means, limits and the papers."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -25,8 +26,10 @@ SMOOTHING = 1e-4
 # No digit is changed by this smoothing.
 EXACT = 1e-100
 every_budget = pytest.mark.parametrize("budget", BUDGETS)
+# Of this one nobody says that it never increases.
+NOT_MONOTONE = replace(huber_hinge(h=0.5), name="not monotone", minimiser=2.0)
 by_loss = pytest.mark.parametrize(
-    "loss", [LOGISTIC, HINGE, huber_hinge(h=0.5)], ids=lambda loss: loss.name
+    "loss", [LOGISTIC, HINGE, huber_hinge(h=0.5), NOT_MONOTONE], ids=lambda loss: loss.name
 )
 
 
@@ -122,6 +125,17 @@ def test_one_side_of_the_noise_is_all_that_a_monotone_loss_feels(budget):
     bound = tilted_noise(problem_of(HINGE, 3, 1, *budget), 1e-4, 0.1)
     assert mean == pytest.approx(bound, rel=0.02)
     assert mean - error > 0.6 * bound
+
+
+def test_noise_in_a_large_tilt_costs_what_the_lemma_says():
+    problem, tilt, sensitivity = problem_of(HINGE, 5, 2, 2.0, 1e-5), 1.5, 0.2
+    grown = math.exp((tilt * sensitivity) ** 2 * problem.linear.felt_square / 2)
+    least = math.exp(-tilt * sensitivity * problem.linear.felt)
+    expected = math.log(grown + (1 - least) / 2) / tilt
+    assert tilted_noise(problem, tilt, sensitivity) == pytest.approx(expected)
+    both_ways = replace(problem, named_loss=replace(HINGE, minimiser=2.0))
+    expected = math.log(2 * grown - least) / tilt
+    assert tilted_noise(both_ways, tilt, sensitivity) == pytest.approx(expected)
 
 
 @pytest.mark.sampled(8)
@@ -254,3 +268,4 @@ def test_the_papers_numbers(delta):
         own = {**attack, "regularization": ridge, "population": population}
         bound = adversarial_risk_bound(*args, **own)
         assert bound.published == pytest.approx(slope**2 / ridge * number, rel=1e-6)
+    assert adversarial_risk_bound(*args, **own, gap=1e-9).published is None

@@ -7,6 +7,7 @@ import pytest
 from scipy.special import softmax
 
 from dp_halfspace.privacy import gdp_mu
+from dp_halfspace.projection import jl_dimension
 from dp_halfspace.theory import (
     margin_risk_bound,
     margin_sample_complexity,
@@ -58,6 +59,14 @@ def test_gaussian_complexity_inverts_its_bound():
     n = margin_sample_complexity(20, 1.0, 1e-6, 0.3, error=0.2)
     bound = margin_risk_bound(n, 20, 1.0, 1e-6, 0.3, n_steps=n, population=True)
     assert 0.19 < bound <= 0.2
+    # With many columns, of projected rows; half of beta is for the projection.
+    args, own = (10**5, 8.0, 1e-6, 0.9), {"beta": 0.1, "population": True}
+    n = margin_sample_complexity(*args, error=0.2, beta=0.1)
+    short, enough = (
+        margin_risk_bound(m, *args, n_steps=m, n_components=jl_dimension(0.9, m, 0.05), **own)
+        for m in (n - 1, n)
+    )
+    assert enough <= 0.2 < short
 
 
 MANY = [pytest.param(40, id="few"), pytest.param(1000, id="many", marks=pytest.mark.slow)]
