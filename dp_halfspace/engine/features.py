@@ -148,8 +148,12 @@ class Features:
         for lo in range(0, len(out), AT_ONCE):
             part = self.columns(rows[lo : lo + AT_ONCE]) / self.unit
             if math.isfinite(self.longest):
-                factors = clip_scales(part, self.longest)
                 is_sparse = sparse.issparse(part)
+                entries: Any = part.data if is_sparse else part
+                # The division may overflow, and a row that is not finite would make sums undefined.
+                largest = np.finfo(entries.dtype).max
+                np.clip(entries, -largest, largest, out=entries)
+                factors = clip_scales(part, self.longest)
                 part = scale_csr(part, factors) if is_sparse else part * factors[:, None]
             out[lo : lo + AT_ONCE] = self.feature_map.apply(part)
         return out
