@@ -40,9 +40,14 @@ class _Shared:
 
     def __enter__(self) -> None:
         with self._lock:
+            if self._inside == 0:
+                try:
+                    self._change(self._restored)
+                except BaseException:
+                    # Nobody is inside, such as after Ctrl-C: the next to enter makes the change.
+                    self._restored.close()
+                    raise
             self._inside += 1
-            if self._inside == 1:
-                self._change(self._restored)
 
     def __exit__(self, *error: object) -> None:
         with self._lock:

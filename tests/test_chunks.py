@@ -665,6 +665,30 @@ def test_of_foreign_errors_only_the_type_is_said(name, where):
     assert "chunk 0: " in found or where == "dask" or name == "odd labels"
 
 
+class Unwritable:
+    """A cell that quotes itself where an array, or a text, is made of it."""
+
+    def __array__(self, *args, **options):
+        raise RuntimeError("secret")
+
+    def __str__(self):
+        raise RuntimeError("secret")
+
+
+@pytest.mark.parametrize("where", ["labels here", "rows of dask"])
+def test_what_is_raised_before_a_pass_is_not_said(where):
+    """Dask converts the texts of a frame in this process where chunks are made of it."""
+    model = AdaptiveMarginClassifier(data_norm=6000, classes=[0, 1])
+    rows, labels = in_chunks(X, 400), TWO
+    if where == "labels here":
+        labels = [*TWO[:-1].tolist(), Unwritable()]
+    else:
+        dd = pytest.importorskip("dask.dataframe")
+        cells = [*X[:-1, 0].tolist(), Unwritable()]
+        rows = dd.from_pandas(pd.DataFrame({"a": pd.Series(cells, dtype=object)}), npartitions=1)
+    assert "secret" not in said(lambda: model.fit(rows, labels))
+
+
 def wary(rows):
     """A reader that warns of a cell, as readers of files do of one that is of another type."""
     if (rows == X[7, 0]).any():

@@ -60,7 +60,8 @@ def distance(mechanism: Any, first: Array, second: Array) -> tuple[float, float]
             apart = max(highest, -lowest)
         case _:
             apart = np.abs(utilities(mechanism, first) - utilities(mechanism, second)).max()
-    return float(apart), float(most)
+    # A value that is not a number is released as another one, at no bounded distance.
+    return math.inf if math.isnan(apart) else float(apart), float(most)
 
 
 def utilities(choice: Any, value: Array) -> Array:

@@ -24,7 +24,10 @@ from dp_halfspace.data.chunks import Chunks, DaskChunks, dask, is_own, unwrap_re
 from dp_halfspace.data.encoding import CodedRows, numbers_of
 from dp_halfspace.data.validation import (
     LABEL_SET,
+    UNREADABLE,
     TrainingData,
+    array_or_none,
+    call_silently,
     check_features,
     check_two_dimensional,
     class_indices,
@@ -119,11 +122,16 @@ def as_chunks(X: Any) -> Chunks:
         return X
     check_two_dimensional(X)
     if hasattr(X, "_meta_nonempty"):
-        return DaskChunks(tuple(X.to_delayed()), X._meta_nonempty)
+        return DaskChunks(_delayed("X", X), X._meta_nonempty)
     if np.isnan(X.shape[1]):
         raise ValueError("X must have a known number of columns")
-    parts = X.rechunk({1: -1}).to_delayed().ravel()
-    return DaskChunks(tuple(parts), np.ones((2, X.shape[1]), X.dtype))
+    return DaskChunks(_delayed("X", X.rechunk({1: -1})), np.ones((2, X.shape[1]), X.dtype))
+
+
+def _delayed(name: str, values: Any) -> tuple[Any, ...]:
+    """Return the chunks of dask; of a frame in this process, dask converts its texts now."""
+    found = call_silently(lambda: np.ravel(values.to_delayed()), UNREADABLE.format(name))
+    return tuple(found)
 
 
 def _labels_beside(rows: Chunks, y: Any) -> Chunks:
@@ -132,11 +140,11 @@ def _labels_beside(rows: Chunks, y: Any) -> Chunks:
     elif is_chunked(y):
         if hasattr(y, "rechunk") and y.shape[0] == rows.shape[0]:
             y = y.rechunk({0: rows.counts})
-        labels = DaskChunks(tuple(np.ravel(y.to_delayed())))
+        labels = DaskChunks(_delayed("y", y))
     else:
         refuse_foreign_arrays("y", y)
-        column, ends = np.asarray(y), np.cumsum(rows.counts)
-        if column.ndim == 0 or len(column) != ends[-1]:
+        column, ends = array_or_none(y), np.cumsum(rows.counts)
+        if column is None or column.ndim == 0 or len(column) != ends[-1]:
             raise ValueError(_SAME_CHUNKS)
         labels = type(rows).of(np.split(column, ends[:-1]))
     if len(labels.parts) != len(rows.parts) or type(labels) is not type(rows):

@@ -148,6 +148,10 @@ class Features:
         for lo in range(0, len(out), AT_ONCE):
             part = self.columns(rows[lo : lo + AT_ONCE]) / self.unit
             if math.isfinite(self.longest):
+                entries: Any = part.data if sparse.issparse(part) else part
+                # The division may overflow, and a row that is not finite would make sums undefined.
+                largest = np.finfo(entries.dtype).max
+                np.clip(entries, -largest, largest, out=entries)
                 part = scale_rows(part, clip_scales(part, self.longest))
             out[lo : lo + AT_ONCE] = self.feature_map.apply(part)
         return out

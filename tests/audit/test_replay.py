@@ -285,6 +285,12 @@ def levels(part, n_coordinates, trials=300):
         yield noise_level([(gaussian, zeros, noise * gaussian.sigma), *more])
 
 
+@pytest.mark.parametrize("mechanism", [GaussianNoise(1.0, 1.0), ExponentialChoice(1.0, 1.0)])
+def test_a_value_that_is_no_number_is_at_no_bounded_distance(mechanism):
+    """Otherwise a record that makes all sums undefined would seem to have no effect."""
+    assert distance(mechanism, np.array([1.0, 2.0]), np.array([1.0, np.nan])) == (math.inf, 1.0)
+
+
 def test_levels_hold_and_show_half_the_noise():
     """A level is a probability that correct noise keeps; enough coordinates show less noise."""
     right = np.array([*levels(1.0, 16)])

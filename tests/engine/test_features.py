@@ -6,6 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from scipy import sparse
 
 from dp_halfspace.data.chunks import LocalChunks
 from dp_halfspace.data.people import People
@@ -16,7 +17,7 @@ from dp_halfspace.engine.moment import Centring
 from dp_halfspace.engine.plan import PublicFacts
 from dp_halfspace.engine.scales import ColumnScales
 from dp_halfspace.projection import draw_fourier
-from dp_halfspace.projection.features import AdditiveMap
+from dp_halfspace.projection.features import AdditiveMap, draw_tensor_sketch
 
 RNG = np.random.default_rng(5)
 # Cells that a neighbour may hold, in three columns of numbers and two of categories.
@@ -212,3 +213,13 @@ def test_whitening_distinguishes_more_directions_with_many_joint_features():
     made = features(joint=True)
     assert made.n_directions == made.n_joint / 5 > 10
     assert replace(made, feature_map=AdditiveMap(2, 3)).n_directions == 10
+
+
+@pytest.mark.parametrize("kind", [np.asarray, sparse.csr_array])
+def test_a_row_that_overflows_in_the_public_unit_remains_a_row(kind):
+    """As NaN it would take the place of every sum, which shows the record with certainty."""
+    drawn = draw_tensor_sketch(2, 8, np.random.default_rng(0), degree=2, coef0=1.0)
+    with np.errstate(all="ignore"):  # as in a fit
+        rows = Features(drawn, 1e-10, longest=1.0).write(kind([[1.7e308, -1.0]]))
+    assert np.isfinite(rows).all()
+    assert np.linalg.norm(rows) > 0.1

@@ -166,6 +166,24 @@ def test_threads_that_overlap_restore_what_they_found(monkeypatch):
     assert (sys.stdout, sys.stderr, logging.root.manager.disable) == before
 
 
+def test_output_is_dropped_after_an_interrupt_while_it_was_turned_off():
+    """Otherwise all later fits of the process would show what their steps print."""
+    interrupts = iter([True])
+
+    def drop(restored):
+        _silence._drop_streams_and_logs(restored)
+        if next(interrupts, False):
+            raise KeyboardInterrupt
+
+    before, dropped = sys.stdout, _silence._Shared(drop)
+    with pytest.raises(KeyboardInterrupt), dropped:
+        pass
+    assert sys.stdout is before
+    with dropped:
+        assert sys.stdout is not before
+    assert sys.stdout is before
+
+
 def test_blocks_that_overlap_are_silent_and_restore_the_filters():
     """Two threads enter, the first one leaves first, and a step of the second one warns."""
     first, second = _silence.drop_output(), _silence.drop_output()
