@@ -3749,9 +3749,9 @@ MUTANTS = [
             "test_moments_of_people_are_whole_steps_of_the_grid",
         ),
         (
-            "_ask_cells",
-            "_N_CELLS, _weights(rows)",
-            "_N_CELLS, None",
+            "ColumnScalesPlan._ask_cells",
+            "deviation), _weights(rows)",
+            "deviation), None",
             "test_scales_count_people_in_every_release",
         ),
         (
@@ -3771,7 +3771,7 @@ MUTANTS = [
             "test_a_person_moves_a_release_by_its_sensitivity_at_most",
         ),
         (
-            "_ask_cells",
+            "ColumnScalesPlan._ask_cells",
             "_weights(rows)",
             "None",
             "test_a_person_moves_a_release_by_its_sensitivity_at_most",

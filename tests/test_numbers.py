@@ -82,7 +82,7 @@ SENTENCES = {
     ),
     "column_scales.md": (
         "from $2^{{-{0}}}$ to $2^{{{0}}}$".format(of(f"{SCALES}.N_OCTAVES") // 2),
-        f"A second histogram of {of(f'{SCALES}._N_CELLS')} equal cells",
+        "between {} and {}.".format(*of(f"{SCALES}._N_CELLS")),
         f"with $b={CLIP:g}$ in the default fit",
         f"take {short(of(f'{SCALES}.SHARE'))} of $\\mu^2$",
         f"step 1 has {short(PARTS[0])}, step 3 has {short(PARTS[1])}",
@@ -92,10 +92,7 @@ SENTENCES = {
         f"$n\\epsilon<{UNSCALED:.0f}\\,d$",
         f"steps for more than {of('engine.moment.WIDEST')} columns",
     ),
-    "architecture.md": (
-        f"counts in {of(f'{SCALES}._N_CELLS')} cells",
-        f"| {STEPS} steps |",
-    ),
+    "architecture.md": (f"| {STEPS} steps |",),
     "estimators/kernel.md": (f"$n\\mu\\ge{JOINT:.0f}\\sqrt d$",),
     "estimators/table.md": (f"{STEPS} sums of clipped slopes",),
     "estimators/adaptive_margin.md": (

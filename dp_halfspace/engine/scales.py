@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from scipy.special import ndtr, ndtri, softmax
 
 from dp_halfspace._memory import CACHED_BYTES, NUMBER_BYTES, refuse_beyond_memory
-from dp_halfspace._rounding import UP
+from dp_halfspace._rounding import TINY, UP
 from dp_halfspace.data.chunks import Chunks, sum_over_chunks
 from dp_halfspace.data.people import People
 from dp_halfspace.engine.release import Release, released, run
@@ -247,8 +247,9 @@ _COLUMNS_AT_ONCE = 32
 _MISSING = 512
 # Shares of mu^2, or of a pure epsilon, for octaves, for cells of narrow columns, and for moments.
 _PARTS = (0.65, 0.15, 0.2)
-# Number of equal cells of a narrow column, and their range in units of its centre.
-_N_CELLS = 4096
+# Least and largest number of equal cells of a narrow column, powers of two, and their range in
+# units of its centre.
+_N_CELLS = (32, 4096)
 _RANGE = (0.4, 1.6)
 # Entries of the moments are rounded to multiples of 2^-10, so that their sums are exact.
 _GRID = 1024.0
@@ -401,7 +402,7 @@ class ColumnScalesPlan:
             # 1. Estimate the width of each column from noisy counts in octaves.
             Release(SCALES, octaves, lambda known: self.octaves, _ask_octaves, self._use_octaves),
             # 2. Count columns again whose width is small relative to their distance from zero.
-            Release(SCALES, cells, self._noise_of_cells, _ask_cells, self._use_cells),
+            Release(SCALES, cells, self._noise_of_cells, self._ask_cells, self._use_cells),
             # 3. Correct centres and widths by noisy moments of the clipped columns.
             Release(SCALES, moments, lambda known: self.moments, _ask_moments, self._use_moments),
         ]
@@ -421,6 +422,11 @@ class ColumnScalesPlan:
 
     def _noise_of_cells(self, known: KnownScales) -> AnyNoise | None:
         return _noise_of_counts(len(known.narrow), self.cells) if len(known.narrow) else None
+
+    def _ask_cells(self, known: KnownScales, rows: Any) -> FloatArray:
+        deviation = noise_deviation(_noise_of_counts(len(known.narrow), self.cells))
+        how = known.narrow, _ends(known), n_cells(self.n_samples, deviation), _weights(rows)
+        return np.asarray(sum_over_chunks(linear_counts, rows.X, *how))
 
     def _use_cells(self, known: KnownScales, noisy: FloatArray) -> KnownScales:
         found = released(known.scales)
@@ -450,6 +456,18 @@ def _kept(variance: float) -> float:
     return 1.0 / (1.0 + variance / _CORRECTION_VARIANCE)
 
 
+def n_cells(n_samples: int, deviation: float) -> int:
+    """Return in how many equal cells a narrow column is counted, with noise of this `deviation`.
+
+    A column that fills all cells evenly gains a log likelihood ratio of about one by its counts: in
+    more cells the noise would hide wide columns, and fewer would not tell narrow ones apart.
+    """
+    least, most = _N_CELLS
+    strength = min(n_samples / max(deviation, TINY), float(most))
+    gained = min(max(0.5 * strength**2, least), most)
+    return int(2 ** round(math.log2(gained)))
+
+
 def _ends(known: KnownScales) -> FloatArray:
     """Return the ends of the ranges in which narrow columns are counted again."""
     return np.sort(np.multiply.outer(_RANGE, released(known.scales).center[known.narrow]), axis=0)
@@ -462,11 +480,6 @@ def _weights(rows: Any) -> FloatArray | None:
 def _ask_octaves(known: KnownScales, rows: Any) -> FloatArray:
     del known
     return np.asarray(sum_over_chunks(octave_counts, rows.X, _weights(rows)))
-
-
-def _ask_cells(known: KnownScales, rows: Any) -> FloatArray:
-    how = known.narrow, _ends(known), _N_CELLS, _weights(rows)
-    return np.asarray(sum_over_chunks(linear_counts, rows.X, *how))
 
 
 def _ask_moments(known: KnownScales, rows: Any) -> FloatArray:

@@ -16,6 +16,7 @@ from dp_halfspace.engine.scales import (
     clipped_moments,
     in_column_scales,
     linear_counts,
+    n_cells,
     octave_counts,
     plan_column_scales,
 )
@@ -277,6 +278,20 @@ def test_heavy_tails_zeros_constants_and_missing_values_have_units(is_pure):
     assert np.abs(Z).max() <= CLIP
     assert (Z[:, 4] == 0).all()
     assert 0.3 < Z[~np.isnan(X[:, 5]), 5].std() < 3
+
+
+@pytest.mark.parametrize("distance", [30.0, 100.0, 300.0, 1000.0])
+def test_many_columns_far_from_zero_have_scales(distance):
+    """Cells are as many as the noise of 20 columns allows: in 4096 it would hide most of them."""
+    X = np.random.default_rng(0).normal(distance, 1.0, (2000, 20))
+    found = released_units(X, 0.12, False)
+    assert np.mean(np.abs(found.center - distance) < found.scale) > 0.7
+    assert np.mean((found.scale > 0.3) & (found.scale < 3.0)) > 0.7
+
+
+def test_cells_are_as_many_as_the_noise_allows():
+    assert [n_cells(2000, s) for s in (136.0, 0.0, 1e9, 20.0)] == [128, 4096, 32, 4096]
+    assert n_cells(1000, 31.25) == 512
 
 
 def test_a_column_near_zero_has_no_range_to_be_counted_in(monkeypatch):
