@@ -37,9 +37,9 @@ from dp_halfspace.data.schema import BOOLEAN, Column
 
 # Number of columns of one string: two strings that share one of them still differ.
 _ONES = 3
-# Number of columns from which each of these is chosen.
-_CHOICES = 10
-# Largest number of columns of all strings together.
+# Least and largest number of columns from which each of these is chosen.
+_CHOICES = (2, 10)
+# Number of columns of all strings together that limits the choices of each.
 _ALL_PLACES = 330
 # A word: consecutive letters, digits and underscores of any alphabet.
 _WORD = re.compile(r"\w+")
@@ -66,7 +66,8 @@ class Encoding:
     def n_hashes(self) -> int:
         """Number of encoded columns of a column of strings, by the number of such columns."""
         n_texts = sum(column.kind == "text" for column in self.columns)
-        return _ONES * max(1, min(_CHOICES, _ALL_PLACES // (_ONES * max(n_texts, 1))))
+        least, most = _CHOICES
+        return _ONES * max(least, min(most, _ALL_PLACES // (_ONES * max(n_texts, 1))))
 
     @property
     def widths(self) -> tuple[int, ...]:
@@ -202,7 +203,7 @@ def _hashes(text: str, count: int) -> list[int]:
     return np.frombuffer(digest.digest(), dtype="<u8").tolist()  # type: ignore[no-any-return]
 
 
-@functools.lru_cache(maxsize=_CHOICES)
+@functools.lru_cache(maxsize=_CHOICES[1])
 def _hashed_rows(choices: int) -> Any:
     """Return the rows of all hashes, and a row of zeros for a missing string."""
     digits = np.column_stack(np.unravel_index(np.arange(choices**_ONES), (choices,) * _ONES))
