@@ -459,10 +459,7 @@ class PrivateThresholdClassifier(PrefitClassifier):
         return {"threshold_": threshold, "n_positive_": count}
 
     def _warn_of_plan(self, plan: _Threshold, data: HeldOut) -> None:
-        """Warn where the number of records leaves no room for a threshold, whatever they are.
-
-        Nor does a model whose probabilities hardly differ.
-        """
+        """Warn where the number of records, or the model, leaves no room for a threshold."""
         tallies.warn_of_like_probabilities(self.estimator, "there may be no threshold between them")
         if data.n <= plan.takes:
             self._warn(plan, data.unit, f"there are {data.n} {data.unit}", "would be")
