@@ -425,7 +425,12 @@ class ColumnScalesPlan:
 
     def _ask_cells(self, known: KnownScales, rows: Any) -> FloatArray:
         deviation = noise_deviation(_noise_of_counts(len(known.narrow), self.cells))
-        how = known.narrow, _ends(known), n_cells(self.n_samples, deviation), _weights(rows)
+        how = (
+            known.narrow,
+            _ends(known),
+            affordable_cells(self.n_samples, deviation),
+            _weights(rows),
+        )
         return np.asarray(sum_over_chunks(linear_counts, rows.X, *how))
 
     def _use_cells(self, known: KnownScales, noisy: FloatArray) -> KnownScales:
@@ -456,7 +461,7 @@ def _kept(variance: float) -> float:
     return 1.0 / (1.0 + variance / _CORRECTION_VARIANCE)
 
 
-def n_cells(n_samples: int, deviation: float) -> int:
+def affordable_cells(n_samples: int, deviation: float) -> int:
     """Return in how many equal cells a narrow column is counted, with noise of this `deviation`.
 
     A column that fills all cells evenly gains a log likelihood ratio of about one by its counts: in

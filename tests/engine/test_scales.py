@@ -13,10 +13,10 @@ from dp_halfspace.engine.scales import (
     CLIP,
     Columns,
     ColumnScales,
+    affordable_cells,
     clipped_moments,
     in_column_scales,
     linear_counts,
-    n_cells,
     octave_counts,
     plan_column_scales,
 )
@@ -290,8 +290,8 @@ def test_many_columns_far_from_zero_have_scales(distance):
 
 
 def test_cells_are_as_many_as_the_noise_allows():
-    assert [n_cells(2000, s) for s in (136.0, 0.0, 1e9, 20.0)] == [128, 4096, 32, 4096]
-    assert n_cells(1000, 31.25) == 512
+    assert [affordable_cells(2000, s) for s in (136.0, 0.0, 1e9, 20.0)] == [128, 4096, 32, 4096]
+    assert affordable_cells(1000, 31.25) == 512
 
 
 def test_a_column_near_zero_has_no_range_to_be_counted_in(monkeypatch):
