@@ -3519,8 +3519,8 @@ MUTANTS = [
         "engine/probabilities.py",
         "tests/engine/test_probabilities.py",
         (
-            "log_probabilities_of",
-            "np.sqrt(np.maximum(squares, 0.0)) / CLIP",
+            "_excess",
+            "np.sqrt(np.maximum(squares, 0.0)) / clip",
             "0.0 * squares",
             "test_the_expected_clipped_slope_of_many_classes_vanishes",
         ),

@@ -37,7 +37,12 @@ from dp_halfspace.engine.moment import (
     moment_noise,
     packed,
 )
-from dp_halfspace.engine.noise_of_steps import recalibrated, standard_errors, step_errors
+from dp_halfspace.engine.noise_of_steps import (
+    recalibrated,
+    rescaled,
+    standard_errors,
+    step_errors,
+)
 from dp_halfspace.engine.plan import FitPlan, Fitted, PublicFacts, refuse_projected_rows
 from dp_halfspace.engine.release import Release, described, released, run
 from dp_halfspace.engine.scales import (
@@ -520,10 +525,11 @@ def in_columns(shape: Shape, known: Known, found: FloatArray) -> tuple[FloatArra
 def model_of(shape: Shape, known: Known) -> Fitted:
     """Return the coefficients for columns in their scales: post-processing."""
     linear_map, features = shape.linear_map, shape.features
-    if known.centring is not None and shape.facts.n_classes == 2:
+    is_binary = shape.facts.n_classes == 2
+    if known.centring is not None:
         if shape.constant:
-            known = recalibrated(known)
-        if features is not None and features.n_joint:
+            known = recalibrated(known) if is_binary else rescaled(known)
+        if is_binary and features is not None and features.n_joint:
             known = with_shrunk_joint(shape, known, features.n_joint)
     average = np.atleast_2d(released(known.walk).average.T)
     coefficients, intercepts = in_columns(shape, known, average)

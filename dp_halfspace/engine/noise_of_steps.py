@@ -3,7 +3,8 @@
 *Corrections.* Where noise is large, steps are short, and end before the sum of the losses is least.
 The gradients at the last points, which are released, say how far: their entry of the constant is
 the sum of the clipped slopes, and their product with the coefficients that of slopes times scores.
-From these two sums intercept and length of the coefficients follow (`corrected_line`).
+From these two sums intercept and length of the coefficients follow (`corrected_line`), of several
+classes the length alone.
 
 *Standard errors.* The steps are nearly linear in their noise. Along an eigenvector of the second
 moment of final rows, the noise of every step is passed on by a recursion of public numbers and of
@@ -24,6 +25,7 @@ import numpy as np
 from dp_halfspace.engine.probabilities import (
     MASSES,
     NODES,
+    ScoresOfMany,
     corrected_line,
     link_of,
     probabilities_of,
@@ -58,6 +60,36 @@ def recalibrated(known: Known) -> Known:
     average = np.append(factor * point[:size], corrected / constant)
     how = {"total": walk.n_averaged * average, "deviation": factor * walk.deviation}
     return replace(known, walk=replace(walk, **how))
+
+
+def rescaled(known: Known) -> Known:
+    """Return what is known of several classes, with the length that the last gradients tell.
+
+    Coefficients follow the sample as they follow the noise, so that its part in their product with
+    the gradients is not there in other samples. It is known but roughly, and counts as an error of
+    its own size.
+    """
+    walk, centring, total = released(known.walk), released(known.centring), known.total
+    size, constant = len(centring.mean), centring.constant / centring.length
+    points, intercepts = walk.average[:size], walk.average[size] * constant
+    moment = centring.with_shared_trace().resolved / centring.length**2
+    along = centring.directions.T @ points
+    covariance = along.T @ (moment[:, None] * along)
+    if not (walk.deviation and covariance.any()):
+        return known
+    n_classes = len(intercepts)
+    scores = ScoresOfMany.of(intercepts, covariance, known.class_weights, clip_of(n_classes))
+    curvatures = total * np.multiply.outer(scores.curvatures, moment)
+    variances = np.multiply.outer(scores.slope_variances, moment)
+    # The mean of the noise over the classes was subtracted.
+    by_noise = (1.0 - 1.0 / n_classes) * walk.common_variance(curvatures).sum() / total
+    by_sample = float((walk.drift(curvatures) * variances).sum())
+    product = float((walk.last[:size] * points).sum()) / (walk.n_averaged * total)
+    noise = walk.deviation * float(np.linalg.norm(points)) / (math.sqrt(walk.n_averaged) * total)
+    factor = scores.factor(product - by_noise - by_sample, noise, by_sample)
+    average = np.vstack([factor * points, walk.average[size]])
+    how: dict[str, Any] = {"total": walk.n_averaged * average}
+    return replace(known, walk=replace(walk, deviation=factor * walk.deviation, **how))
 
 
 def standard_errors(

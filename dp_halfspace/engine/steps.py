@@ -112,9 +112,13 @@ class Walk:
         which are also about the variances of its slope over samples. The noise of every step has a
         response of its own, the slope of the sample that of all steps.
         """
-        each = self._responses(curvatures)
-        by_noise = self.deviation * np.sqrt(np.square(each).sum(axis=0))
-        return by_noise, np.sqrt(curvatures) * np.abs(each.sum(axis=0))
+        squares = np.square(self._responses(curvatures)).sum(axis=0)
+        by_sample = np.sqrt(curvatures) * np.abs(self.drift(curvatures))
+        return self.deviation * np.sqrt(squares), by_sample
+
+    def drift(self, curvatures: FloatArray) -> FloatArray:
+        """Return how far the average moves if all gradients have the same error of one."""
+        return np.asarray(self._responses(curvatures).sum(axis=0))
 
     def _responses(self, curvatures: FloatArray) -> FloatArray:
         """Return how far the average moves if the gradient of each step has a noise of one."""

@@ -39,7 +39,7 @@ from dp_halfspace.engine.linear import (
 )
 from dp_halfspace.engine.moment import CONSTANT, Centring, moment_noise
 from dp_halfspace.engine.plan import FitPlan, Fitted, PublicFacts, WrappedPlan, for_rows_as_given
-from dp_halfspace.engine.probabilities import MASSES, NODES, corrected_line
+from dp_halfspace.engine.probabilities import MASSES, NODES, ScoresOfMany, corrected_line
 from dp_halfspace.engine.release import Release, run
 from dp_halfspace.engine.steps import Known
 from dp_halfspace.optim.losses import LOGISTIC, Loss
@@ -123,8 +123,9 @@ class CentredFit(FitPlan):
                 coefficients, intercepts = for_rows_as_given(found, constant, unit)
             else:
                 if self.recalibrates:
-                    how = centring, known.total, np.array(facts.class_weights)
-                    found = recalibrated_minimiser(self.minimiser, found, *how)
+                    tell = recalibrated_minimiser if len(found) == 1 else rescaled_minimiser
+                    weights = np.array(facts.class_weights)
+                    found = tell(self.minimiser, found, centring, known.total, weights)
                 coefficients, intercepts = in_columns(shape, known, found)
                 each = np.eye(shape.n_columns, shape.n_final)
                 kept = np.column_stack(in_columns(shape, known, each))
@@ -218,9 +219,9 @@ def _fit_of(
     is_chosen: bool,
 ) -> CentredFit:
     """Return the fit with its public facts; the regulariser of the minimiser may be chosen."""
-    linear_map, is_binary = shape.linear_map, shape.facts.n_classes == 2
-    # Two sums over the records tell intercept and length of the coefficients.
-    tells = is_binary and shape.constant > 0.0 and minimiser.risk.loss is LOGISTIC
+    linear_map, risk = shape.linear_map, minimiser.risk
+    # Sums over the records tell intercept and length of the coefficients.
+    tells = shape.constant > 0.0 and (isinstance(risk, SoftmaxRisk) or risk.loss is LOGISTIC)
     public = {
         "private_second_moment": bool(releases),
         "projection": None if linear_map is None else type(linear_map).__name__,
@@ -271,6 +272,40 @@ def recalibrated_minimiser(
         odds_of=lambda right: right,
     )
     return np.append(factor * point[:size], corrected / constant)[None, :]
+
+
+def rescaled_minimiser(
+    minimiser: PerturbedMinimiser,
+    found: FloatArray,
+    centring: Centring,
+    total: float,
+    class_weights: FloatArray,
+) -> FloatArray:
+    """Return a noisy minimiser of the softmax risk with the length that it tells; see above.
+
+    The intercepts, which the regulariser shortens, too, have the same factor, so that no prediction
+    changes. This is post-processing: ``docs/proofs/engine.md``, section 6.
+    """
+    size, constant = len(centring.mean), centring.constant / centring.length
+    moment = centring.with_shared_trace().resolved / centring.length**2
+    along = found[:, :size] @ centring.directions
+    # As above, a signal lies in directions of more variance than others that the noise hides.
+    each = np.stack([centring.noisy, centring.resolved]) / centring.length**2
+    released = each[np.argmax(each @ np.square(along).sum(axis=0))]
+    covariance = (along * released) @ along.T
+    scores = ScoresOfMany.of(found[:, size] * constant, covariance, class_weights, math.inf)
+    ridge = minimiser.risk.total(minimiser.ridge)
+    curvatures = ridge + total * np.multiply.outer(scores.curvatures, moment)
+    noise = minimiser.gradient_noise(curvatures)
+    if not (noise.any() and covariance.any()):
+        return found
+    variances = total * np.multiply.outer(scores.slope_variances, moment)
+    # The mean of the noise over the classes was subtracted.
+    rest = 1.0 - 1.0 / len(found)
+    by_noise, by_sample = rest * np.square(noise), (variances / curvatures).sum() / total
+    product = ridge * np.square(along).sum() - (by_noise / curvatures).sum()
+    deviation = math.sqrt((by_noise * np.square(along)).sum()) / total
+    return scores.factor(product / total - by_sample, deviation, by_sample) * found
 
 
 def plan_moment(shape: Shape, budget: Budget) -> tuple[tuple[Release[Known], ...], Budget]:

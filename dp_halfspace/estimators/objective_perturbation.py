@@ -64,9 +64,9 @@ class ObjectivePerturbationClassifier(PrivateLinearClassifier):
         budget. Smaller values are raised to a public minimum: with two classes and no
         preconditioner ``max(c) beta r^2 / (n (exp(epsilon / 2) - 1))``, where c are the class
         weights, r bounds the norms of rows and beta the second derivative of the loss (1/4 for the
-        logistic loss, else 1), and at least ``1e-8 r^2``. Where rows are centred, with two classes,
-        an intercept and ``loss="logistic"``, ``"auto"`` also corrects intercept and length of the
-        released coefficients by what the regulariser takes.
+        logistic loss, else 1), and at least ``1e-8 r^2``. Where rows are centred, with an
+        intercept and ``loss="logistic"``, ``"auto"`` also corrects length and intercept of the
+        released coefficients by what the regulariser takes, with several classes by one factor.
     epsilon : float, default=1.0
         Budget of one fit, in [1e-9, 1e6]; infinity means no noise and no guarantee.
     delta : float or "auto", default="auto"

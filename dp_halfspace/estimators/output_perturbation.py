@@ -71,9 +71,9 @@ class OutputPerturbationClassifier(PrivateLinearClassifier):
         Strength of the regulariser. ``"auto"`` balances bias and noise as a function of n, d, the
         number of classes, the budget and `data_norm` alone. A float below ``1e-8 (data_norm^2 +
         intercept_scaling^2)`` times the largest class weight is raised to that value; with a
-        preconditioner the sum of squares is replaced by 1. With a preconditioner, two classes and
-        an intercept, ``"auto"`` also corrects intercept and length of the released coefficients by
-        what the regulariser takes, so that probabilities are right on average.
+        preconditioner the sum of squares is replaced by 1. With a preconditioner and an intercept,
+        ``"auto"`` also corrects length and intercept of the released coefficients by what the
+        regulariser takes, with several classes by one factor.
     epsilon : float, default=1.0
         Budget of one fit, in [1e-9, 1e6]; infinity means no noise and no guarantee.
     delta : float or "auto", default="auto"

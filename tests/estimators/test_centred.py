@@ -30,6 +30,7 @@ from dp_halfspace.estimators._centred import (
     plan_centred_objective,
     plan_centred_output,
     recalibrated_minimiser,
+    rescaled_minimiser,
     risk_of,
 )
 from dp_halfspace.optim.losses import LOGISTIC, get_loss, huber_hinge
@@ -198,9 +199,9 @@ def test_private_query_is_certified(table, k, delta):
     # Coefficients in columns give the scores of final rows that are not clipped.
     w, rows = releases[-1].released, np.clip(X, -0.1, 0.1)
     w = w if k == 2 else w - w.mean(axis=0)
-    assert plan.recalibrates == (k == 2)
-    if plan.recalibrates:
-        w = recalibrated_minimiser(plan.minimiser, w, centring, float(len(X)), weights)
+    assert plan.recalibrates
+    tell = recalibrated_minimiser if k == 2 else rescaled_minimiser
+    w = tell(plan.minimiser, w, centring, float(len(X)), weights)
     unit = length_of(float(releases[0].released[0]), len(X), noise_of(plan, 0))
     images = (rows / unit - centring.mean) @ centring.whitening.T / centring.length
     expected = images @ w[:, :-1].T + w[:, -1] * centring.constants[0]
@@ -388,10 +389,10 @@ def test_rows_beyond_a_stated_norm_are_scored_as_the_fit_reads_them(model):
 # --- probabilities ---
 
 
-def short_minimiser(n, size):
+def short_minimiser(n, size, n_classes=2):
     """A minimiser whose regulariser shortens the coefficients by far."""
-    budget = Budget.of(9.0, 1e-6)
-    plan = plan_centred_output(shape_of(n, size), LOGISTIC, budget, ridge=0.05)
+    budget, shape = Budget.of(9.0, 1e-6), shape_of(n, size, n_classes)
+    plan = plan_centred_output(shape, LOGISTIC, budget, ridge=0.05)
     assert plan is not None
     return plan.minimiser
 
@@ -424,6 +425,31 @@ def test_a_short_minimiser_becomes_calibrated(weights, of_objective):
     np.testing.assert_allclose(corrected[0, :-1], factor * found[0, :-1])
 
 
+@pytest.mark.parametrize("of_objective", [False, True])
+@pytest.mark.parametrize("weights", [(1.0, 1.0, 1.0), (0.2, 1.0, 1.0)])
+def test_a_short_minimiser_of_several_classes_becomes_calibrated(weights, of_objective):
+    """The noise is small here; no prediction changes."""
+    n, size = 40_000, 4
+    rng = np.random.default_rng(0)
+    rows = rng.standard_normal((n, size))
+    truth = np.array([[1.5, -1.0, -0.5], [-1.0, 1.0, 0.0], [0.0, 1.0, -1.0], [0.0, 0.0, 0.0]])
+    labels = (rows @ truth + rng.gumbel(size=(n, 3))).argmax(axis=1)
+    centring, mass = white(size), np.asarray(weights)[labels]
+    final = np.column_stack([rows, np.ones(n)]) / centring.length
+    logistic = LogisticRegression(C=1.0 / (0.05 * n), fit_intercept=False, tol=1e-10)
+    found = logistic.fit(final, labels, sample_weight=mass).coef_
+    linear = GaussianLinearTerm(1.0, 1.0, 0.0, ()) if of_objective else None
+    minimiser = short_minimiser(n, size, 3)
+    minimiser = replace(minimiser, output=GaussianNoise(1e-6, 1.0), linear=linear)
+    corrected = rescaled_minimiser(minimiser, found, centring, float(n), np.array(weights))
+    factor = corrected[0, 0] / found[0, 0]
+    np.testing.assert_allclose(corrected, factor * found)
+    plain = logistic.set_params(C=np.inf).fit(final, labels, sample_weight=mass).coef_
+    full = np.linalg.norm(plain[:, :-1]) / np.linalg.norm(found[:, :-1])
+    assert full > 1.5
+    assert factor == pytest.approx(full, rel=0.1)
+
+
 def test_a_stated_regulariser_is_kept():
     """Coefficients are then those of the minimiser that was asked for."""
     facts = PublicFacts(1000, 4, 2, (1.0, 1.0))
@@ -443,19 +469,23 @@ def test_the_gradient_has_the_noise_of_the_release():
     assert not replace(output, linear=NoNoise()).gradient_noise(curvatures).any()
 
 
-def test_a_minimiser_of_noise_alone_does_not_grow():
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_a_minimiser_of_noise_alone_does_not_grow(n_classes):
     """The product of point and gradient has their common noise, which is subtracted."""
     size, logarithms = 100, []
-    minimiser = short_minimiser(1000, size)
+    tell = recalibrated_minimiser if n_classes == 2 else rescaled_minimiser
+    minimiser = short_minimiser(1000, size, n_classes)
     deviation = noise_deviation(minimiser.output)
     for seed in range(20):
-        noise = deviation * np.random.default_rng(seed).standard_normal((1, size + 1))
-        how = minimiser, noise, white(size), 1000.0, np.ones(2)
-        found = recalibrated_minimiser(*how)
-        logarithms.append(np.log(np.linalg.norm(found[0, :-1]) / np.linalg.norm(noise[0, :-1])))
+        rows = n_classes if n_classes > 2 else 1
+        noise = deviation * np.random.default_rng(seed).standard_normal((rows, size + 1))
+        noise -= noise.mean(axis=0) * (rows > 1)
+        how = minimiser, noise, white(size), 1000.0, np.ones(n_classes)
+        found = tell(*how)
+        logarithms.append(np.log(np.linalg.norm(found[:, :-1]) / np.linalg.norm(noise[:, :-1])))
     assert np.mean(logarithms) < 0.02
     exact = replace(minimiser, output=NoNoise())
-    assert recalibrated_minimiser(exact, noise, white(size), 1000.0, np.ones(2)) is noise
+    assert tell(exact, noise, white(size), 1000.0, np.ones(n_classes)) is noise
 
 
 def skewed(share, n=4000, seed=0):
