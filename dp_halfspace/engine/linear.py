@@ -63,12 +63,7 @@ from dp_halfspace.engine.steps import (
 from dp_halfspace.privacy.budget import Budget
 from dp_halfspace.privacy.door import Door
 from dp_halfspace.privacy.events import Event
-from dp_halfspace.privacy.mechanisms import (
-    GaussianNoise,
-    L2LaplaceNoise,
-    NoNoise,
-    noise_deviation,
-)
+from dp_halfspace.privacy.mechanisms import GaussianNoise, L2LaplaceNoise, NoNoise, noise_deviation
 from dp_halfspace.rows.blocks import (
     FloatArray,
     block_size,
