@@ -1786,9 +1786,9 @@ MUTANTS = [
             "test_two_choices_are_released_within_the_budget",
         ),
         (
-            "on_side",
-            "is_there & labels[codes]",
-            "is_there | labels[codes]",
+            "StagedSelection._below",
+            "(is_above == above) & labels[codes]",
+            "(is_above == above) | labels[codes]",
             "test_a_record_changes_a_cost_by_one_at_most",
         ),
         (
@@ -2372,7 +2372,7 @@ MUTANTS = [
         ),
         (
             "is_raised_by",
-            'and [opname[code] for code in last] == ["RAISE_VARARGS"]',
+            'and last == ["RAISE_VARARGS"]',
             "",
             "test_what_this_library_raises_of_a_chunk_is_said",
         ),
@@ -3750,8 +3750,8 @@ MUTANTS = [
         ),
         (
             "ColumnScalesPlan._ask_cells",
-            "deviation), _weights(rows)",
-            "deviation), None",
+            "n_cells, _weights(rows)",
+            "n_cells, None",
             "test_scales_count_people_in_every_release",
         ),
         (

@@ -160,9 +160,8 @@ def match_octaves(
     probabilities = octaves[rows, near][:, :, None] * softmax(likelihood[rows, near], axis=2)
     probabilities /= probabilities.sum(axis=(1, 2), keepdims=True)
     octave = near - N_OCTAVES // 2
-    logarithm = (probabilities.sum(axis=2) * octave).sum(axis=1) + probabilities.sum(
-        axis=1
-    ) @ shapes.octave
+    logarithm = (probabilities.sum(axis=2) * octave).sum(axis=1)
+    logarithm += probabilities.sum(axis=1) @ shapes.octave
     center = ((probabilities @ shapes.mean) * np.ldexp(1.0, octave)).sum(axis=1)
     far = np.abs(shapes.mean) >= _NARROW * 2.0**shapes.octave
     return center, 2.0**logarithm, probabilities[:, :, far].sum(axis=(1, 2)) > 0.5
@@ -425,12 +424,8 @@ class ColumnScalesPlan:
 
     def _ask_cells(self, known: KnownScales, rows: Any) -> FloatArray:
         deviation = noise_deviation(_noise_of_counts(len(known.narrow), self.cells))
-        how = (
-            known.narrow,
-            _ends(known),
-            affordable_cells(self.n_samples, deviation),
-            _weights(rows),
-        )
+        n_cells = affordable_cells(self.n_samples, deviation)
+        how = known.narrow, _ends(known), n_cells, _weights(rows)
         return np.asarray(sum_over_chunks(linear_counts, rows.X, *how))
 
     def _use_cells(self, known: KnownScales, noisy: FloatArray) -> KnownScales:
@@ -440,9 +435,8 @@ class ColumnScalesPlan:
         distribution = NoiseDistribution(noise_deviation(noise), self.cells.is_pure)
         for j, low, high, cells in zip(known.narrow, *_ends(known), noisy, strict=True):
             length = high - low
-            place, width = match_linear(
-                cells, self.n_samples, distribution, (center[j] - low) / length, scale[j] / length
-            )
+            before = (center[j] - low) / length, scale[j] / length
+            place, width = match_linear(cells, self.n_samples, distribution, *before)
             center[j], scale[j] = low + place * length, width * length
         return replace(known, scales=ColumnScales(center, scale))
 

@@ -463,9 +463,8 @@ class MarginRisk(Risk):
             width = 2.0 * self.max_weight * self.row_norm * slope
         else:
             largest_margin *= FAR_UP
-            width = self.loss.slope_bound(largest_margin) * max(
-                2.0 * self.row_norm, self.row_length
-            )
+            longest = max(2.0 * self.row_norm, self.row_length)
+            width = self.loss.slope_bound(largest_margin) * longest
             if self.loss.name == "logistic":
                 width = min(width, 2.0 * self.row_length * logistic_diameter(largest_margin))
             width *= self.max_weight
