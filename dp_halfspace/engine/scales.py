@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtr, ndtri, softmax
 
-from dp_halfspace._memory import CACHED_BYTES, NUMBER_BYTES, refuse_beyond_memory
+from dp_halfspace._memory import CACHED_NUMBERS, refuse_beyond_memory
 from dp_halfspace._rounding import TINY, UP
 from dp_halfspace.data.chunks import Chunks, sum_over_chunks
 from dp_halfspace.data.people import People
@@ -301,7 +301,7 @@ def in_column_scales(
     if isinstance(X, Chunks):
         return X.each(in_column_scales, scales, clip, kind)
     Z = np.empty(X.shape, dtype=kind)
-    step = max(1, min(len(X), CACHED_BYTES // NUMBER_BYTES // max(1, X.shape[1])))
+    step = max(1, min(len(X), CACHED_NUMBERS // max(1, X.shape[1])))
     work = np.empty((step, X.shape[1]))
     # Repeated to full blocks, because broadcasting along short rows is slow.
     center, scale = np.tile(scales.center, (step, 1)), np.tile(scales.scale, (step, 1))
@@ -497,7 +497,7 @@ def octave_counts(X: NDArray[Any], weights: FloatArray | None = None) -> FloatAr
     for first in range(0, n_features, _COLUMNS_AT_ONCE):
         part = X[:, first : first + _COLUMNS_AT_ONCE]
         width = part.shape[1]
-        step = max(1, min(n_samples, CACHED_BYTES // NUMBER_BYTES // width))
+        step = max(1, min(n_samples, CACHED_NUMBERS // width))
         column = np.tile(np.arange(width, dtype=np.uint32) * n_cells, (step, 1))
         raw = np.zeros(width * n_cells)
         for lo in range(0, n_samples, step):
@@ -565,7 +565,7 @@ def clipped_moments(
     # in steps of the grid.
     fine = ColumnScales(scales.center, scales.scale * (CLIP / _GRID))
     ends = None if people is None else np.append(people.starts, len(X))
-    step = max(1, CACHED_BYTES // NUMBER_BYTES // X.shape[1])
+    step = max(1, CACHED_NUMBERS // X.shape[1])
     for lo in range(0, len(X) if people is None else len(people), step):
         if ends is None:
             s = np.rint(in_column_scales(X[lo : lo + step], fine, _GRID))

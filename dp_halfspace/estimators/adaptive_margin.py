@@ -338,14 +338,9 @@ class AdaptiveMarginClassifier(DefaultStepsClassifier):
         if is_single:
             plan = plan_training(problem, solver, margins[0] if margins else None, budget)
         else:
-            plan = plan_selection(
-                problem,
-                solver,
-                self.selection,
-                margins or margin_grid(problem, budget),
-                budget,
-                population=self.selection_score == "population",
-            )
+            tried = margins or margin_grid(problem, budget)
+            how = {"population": self.selection_score == "population"}
+            plan = plan_selection(problem, solver, self.selection, tried, budget, **how)
         found: FitPlan = replace(plan, public={**plan.public, "selection": self.selection})
         return found
 

@@ -373,12 +373,9 @@ class PrivateTableClassifier(PrivateClassifier):
             seed = int(public_generator(self.random_state, "features").integers(2**63))
             sizes, limits = (n_samples, sum(encoding.widths)), (limit, KEPT_FEATURES)
             drawn = joint_features(drawn, sizes, budget.mu, limits, seed)
-        features = replace(
-            columns_of(data),
-            feature_map=drawn,
-            estimated=estimated,
-            clips_rows=self.features == "auto",
-        )
+        is_auto = self.features == "auto"
+        columns = columns_of(data)
+        features = replace(columns, feature_map=drawn, estimated=estimated, clips_rows=is_auto)
         stated = {"n_components": drawn.n_components, "feature_seed": seed}
         kernel = "auto" if self.features == "auto" else "additive"
         model = PrivateKernelClassifier(kernel=kernel, **self._options_of(data))
@@ -423,8 +420,7 @@ class PrivateTableClassifier(PrivateClassifier):
         if encoding.is_named:
             names = [column.name for column in encoding.columns]
             self.feature_names_in_ = np.array(names, dtype=object)
-        for name, value in fitted.attributes.items():
-            setattr(self, name, value)
+        self.__dict__.update(fitted.attributes)
 
     @by_chunks
     def decision_function(self, X: Any) -> NDArray[np.float64]:

@@ -342,12 +342,9 @@ def minimisers(
             make = partial(risk.objective, task=task._replace(ridge=NO_RIDGE, linear=None))
             return ChunkedObjective(make, design, classes, size, scaled, task.linear)
 
+        near = None if surrogate is None else objective(surrogate)
         found = certified_minimum(
-            objective(rows),
-            target,
-            radius=radius,
-            optimizer=optimizer,
-            surrogate=None if surrogate is None else objective(surrogate),
+            objective(rows), target, radius=radius, optimizer=optimizer, surrogate=near
         )
         solutions.append(found.reshape(risk.n_blocks, risk.n_columns))
     return np.vstack(solutions)
@@ -629,12 +626,12 @@ def logistic_diameter(a: float) -> float:
     >>> round(logistic_diameter(1.0), 6)
     0.549548
     """
-    found = minimize_scalar(
-        lambda t: -math.sin(t) * float(expit(a * math.cos(t))),
-        bounds=(0.0, math.pi / 2),
-        method="bounded",
-        options={"xatol": 1e-12},
-    )
+
+    def lowered(t: float) -> float:
+        return -math.sin(t) * float(expit(a * math.cos(t)))
+
+    ends = 0.0, math.pi / 2
+    found = minimize_scalar(lowered, bounds=ends, method="bounded", options={"xatol": 1e-12})
     return min(1.0, -float(found.fun) * FAR_UP)
 
 
