@@ -34,6 +34,7 @@ from dp_halfspace.privacy.budget import Budget
 from dp_halfspace.privacy.door import Door
 from dp_halfspace.privacy.events import Event
 from dp_halfspace.privacy.mechanisms import AnyNoise, noise_deviation
+from dp_halfspace.privacy.noise import DiscreteLaplaceNoise
 from dp_halfspace.rows.blocks import FloatArray
 
 # Number of octaves [2^k, 2^(k+1)) on both sides of zero, half of them below one; smaller absolute
@@ -312,9 +313,7 @@ def in_column_scales(
             block -= center[: len(block)]
             block /= scale[: len(block)]
             np.clip(block, -clip, clip, out=block)
-            missing = np.isnan(block)
-            if missing.any():
-                block[missing] = 0.0
+            block[np.isnan(block)] = 0.0
             Z[lo : lo + step] = block
     return Z
 
@@ -473,7 +472,6 @@ def _weights(rows: Any) -> FloatArray | None:
 
 
 def _ask_octaves(known: KnownScales, rows: Any) -> FloatArray:
-    del known
     return np.asarray(sum_over_chunks(octave_counts, rows.X, _weights(rows)))
 
 
@@ -523,8 +521,7 @@ def _raw_cells(X: NDArray[Any]) -> NDArray[np.uint32]:
         with np.errstate(over="ignore", under="ignore", invalid="ignore"):
             entries = bits.view(np.float64).astype(np.float32)
     cells = entries.view(np.uint32) >> np.uint32(23)
-    if missing.any():
-        cells[missing] = _MISSING
+    cells[missing] = _MISSING
     return cells
 
 
@@ -612,7 +609,5 @@ def plan_column_scales(n_samples: int, n_features: int, budget: Budget) -> Colum
 def _noise_of_counts(n_columns: int, budget: Budget) -> AnyNoise:
     """Return the noise of the counts of some columns: ``docs/proofs/column_scales.md``, Lemma 1."""
     if budget.is_pure:
-        from dp_halfspace.privacy.noise import DiscreteLaplaceNoise  # noqa: PLC0415
-
         return DiscreteLaplaceNoise(2 * n_columns, budget.epsilon)
     return budget.noise(math.sqrt(2.0 * n_columns) * UP)

@@ -714,7 +714,6 @@ class SoftmaxRisk(Risk):
 
     def slope_bounds(self, radius: float) -> SlopeBounds:
         """Bound the slopes of a record and their rounding errors: ``certificate.md``, section 2."""
-        del radius
         weight = self.max_weight
         evaluation = weight * (2.0 * self.n_classes + 24.0)
         return SlopeBounds(weight * self.lipschitz, weight * self.smoothness, evaluation)

@@ -213,7 +213,9 @@ class NoNoise:
         return value
 
 
-AnyNoise: TypeAlias = "GaussianNoise | L2LaplaceNoise | NoNoise | DiscreteLaplaceNoise"
+# Noise that a budget buys for a sensitivity, and all noise that is added.
+AdditiveNoise: TypeAlias = GaussianNoise | L2LaplaceNoise | NoNoise
+AnyNoise: TypeAlias = AdditiveNoise | DiscreteLaplaceNoise
 
 
 def noise_deviation(noise: AnyNoise, size: int = 1) -> float:
@@ -273,7 +275,7 @@ class Permit:
         noise, it is that of the best one.
         """
         released = self.release(values, choice)
-        if isinstance(choice, GaussianNoise | L2LaplaceNoise | NoNoise):
+        if isinstance(choice, AdditiveNoise):
             return int(released.argmin() if is_cost else released.argmax())
         return int(released[0])
 
