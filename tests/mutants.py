@@ -283,7 +283,7 @@ MUTANTS = [
         "tests/cli/test_dry_run.py",
         (
             "_preview",
-            'f"{_PRIVATE}{column.source}"',
+            'f"private: {column.source}"',
             "column.source",
             "test_a_dry_run_prints_the_columns_the_plan_the_outlook_and_the_cost",
         ),
