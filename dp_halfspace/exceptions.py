@@ -49,7 +49,10 @@ def optional(module: str, extra: str, use: str) -> Any:
 
 
 def warn_caller(
-    message: str, category: type[PrivacyWarning] = PrivacyWarning, *, beyond: tuple[str, ...] = ()
+    message: str,
+    category: type[PrivacyWarning] = PrivacyWarning,
+    *,
+    beyond: tuple[str, ...] = (),
 ) -> None:
     """Issue a warning that points at the line of the user, who called the package.
 

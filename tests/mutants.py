@@ -7342,8 +7342,8 @@ MUTANTS = [
         ("add_products", "axis=0, dtype=np.float64", "axis=0", "test_groups_are_added_in_float64"),
         (
             "Float32Rows.clip_images",
-            "group_size(max(1.0, condition))",
-            "self.group",
+            "group=group_size(max(1.0, condition))",
+            "group=self.group",
             "test_a_map_that_amplifies_roundings_has_smaller_groups",
         ),
         (

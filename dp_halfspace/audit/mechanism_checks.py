@@ -82,7 +82,11 @@ def lists_of(choice: Any, utilities: Array) -> list[Array]:
 
 
 def distort(
-    value: Array, drawn: Array, mechanism: Any, distortion: tuple[float, float], source: Any
+    value: Array,
+    drawn: Array,
+    mechanism: Any,
+    distortion: tuple[float, float],
+    source: Any,
 ) -> Array:
     """Return the answer of an adversary that replaces an honest draw.
 

@@ -125,8 +125,12 @@ def _shapes() -> _Shapes:
                 zero.append(1.0 - len(nonzero) / _POINTS)
                 mean.append(float(scaled.mean()))
                 octave.append(math.log2(scale))
-    single = np.array(masses, dtype=np.float32), np.array(zero, dtype=np.float32)
-    return _Shapes(*single, np.array(mean), np.array(octave))
+    return _Shapes(
+        np.array(masses, dtype=np.float32),
+        np.array(zero, dtype=np.float32),
+        np.array(mean),
+        np.array(octave),
+    )
 
 
 def match_octaves(

@@ -86,7 +86,12 @@ def plan_objective_of_rows(
 
 
 def plan_kernel_training(
-    problem: Problem, solver: str, margin: float | None, budget: Budget, *, feature_map: FeatureMap
+    problem: Problem,
+    solver: str,
+    margin: float | None,
+    budget: Budget,
+    *,
+    feature_map: FeatureMap,
 ) -> LinearTraining:
     """Plan one fit on dense features by a published algorithm, within a budget.
 

@@ -77,8 +77,12 @@ def plan_rows(
         public = {**inner.public, "data_norm": facts.data_norm, "private_column_scales": False}
         return ScaledFit(None, inner, inner.events, public, inner.takes)
     scales, rest = paid
-    norm = math.sqrt(facts.n_features)
-    scaled = replace(facts, data_norm=norm, is_scale_stated=False, in_column_scales=True)
+    scaled = replace(
+        facts,
+        data_norm=math.sqrt(facts.n_features),
+        is_scale_stated=False,
+        in_column_scales=True,
+    )
     inner = _fit_beside(
         scales.events,
         lambda left: wanted(scaled, left),

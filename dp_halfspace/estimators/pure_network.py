@@ -260,8 +260,11 @@ class PureNetworkClassifier(PrivateLinearClassifier):
                 f"at least {smallest_budget():.3g}, and about 1000 to learn more than a linear "
                 "boundary. Use PureHalfspaceClassifier, more records or a larger epsilon"
             )
-        n_inputs = facts.n_features if linear_map is None else linear_map.n_components
-        shape = NetworkShape(n_inputs, _widths(self.n_hidden), self._constant_column())
+        shape = NetworkShape(
+            facts.n_features if linear_map is None else linear_map.n_components,
+            _widths(self.n_hidden),
+            self._constant_column(),
+        )
         shown = ", ".join(map(str, shape.widths))
         if shape.size > _MOST_PARAMETERS:
             raise ValueError(

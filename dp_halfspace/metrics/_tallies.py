@@ -191,7 +191,10 @@ def sum_losses(values: NDArray[Any], codes: Codes, cells: Cells) -> FloatArray:
 
 
 def _histogram(
-    rows: Codes, columns: Codes, shape: tuple[int, int], weights: FloatArray | None
+    rows: Codes,
+    columns: Codes,
+    shape: tuple[int, int],
+    weights: FloatArray | None,
 ) -> FloatArray:
     """Add the weights of the records of every cell of a table."""
     counts = np.bincount(rows * shape[1] + columns, weights, shape[0] * shape[1])

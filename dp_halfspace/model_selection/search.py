@@ -415,7 +415,12 @@ class PrivateSearchCV(WrappingClassifier):
         return silence(self._with_params(params)).set_params(ledger=None, random_state=None)
 
     def _run_search(
-        self, plan: SearchPlan, candidates: Sequence[_Params], X: Any, y: ArrayLike, permit: Permit
+        self,
+        plan: SearchPlan,
+        candidates: Sequence[_Params],
+        X: Any,
+        y: ArrayLike,
+        permit: Permit,
     ) -> tuple[int, Any]:
         """Train, compare and keep the best; return its number and model.
 

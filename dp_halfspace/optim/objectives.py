@@ -459,8 +459,12 @@ class MarginObjective(Objective):
 
     def records(self, index: NDArray[np.intp], factor: float) -> MarginObjective:
         """Return the objective of some records, their weights multiplied by a factor."""
-        rows, weights = self.rows.subset(index), self.weights[index] * factor
-        return replace(self, rows=rows, signs=self.signs[index], weights=weights)
+        return replace(
+            self,
+            rows=self.rows.subset(index),
+            signs=self.signs[index],
+            weights=self.weights[index] * factor,
+        )
 
     @property
     def _mass(self) -> float:
@@ -666,8 +670,12 @@ class SoftmaxObjective(Objective):
 
     def records(self, index: NDArray[np.intp], factor: float) -> SoftmaxObjective:
         """Return the objective of some records, their weights multiplied by a factor."""
-        rows, weights = self.rows.subset(index), self.weights[index] * factor
-        return replace(self, rows=rows, targets=self.targets[index], weights=weights)
+        return replace(
+            self,
+            rows=self.rows.subset(index),
+            targets=self.targets[index],
+            weights=self.weights[index] * factor,
+        )
 
     def _matrix(self, w: FloatArray) -> FloatArray:
         """Return the coefficients as one column per class."""

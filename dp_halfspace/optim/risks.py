@@ -714,9 +714,11 @@ class SoftmaxRisk(Risk):
 
     def slope_bounds(self, radius: float) -> SlopeBounds:
         """Bound the slopes of a record and their rounding errors: ``certificate.md``, section 2."""
-        weight = self.max_weight
-        evaluation = weight * (2.0 * self.n_classes + 24.0)
-        return SlopeBounds(weight * self.lipschitz, weight * self.smoothness, evaluation)
+        return SlopeBounds(
+            self.max_weight * self.lipschitz,
+            self.max_weight * self.smoothness,
+            self.max_weight * (2.0 * self.n_classes + 24.0),
+        )
 
     def noise_cost(self, variance: float) -> float:
         """Bound the mean loss that noise of this variance adds; ``excess_risk.md``."""

@@ -129,7 +129,13 @@ def _summed_slopes(query: FloatArray, data: SlopedRows) -> FloatArray:
 
 
 def plan_descent(
-    steps: Steps, *, n_samples: int, n_columns: int, n_outputs: int, block_rows: int, mu: float
+    steps: Steps,
+    *,
+    n_samples: int,
+    n_columns: int,
+    n_outputs: int,
+    block_rows: int,
+    mu: float,
 ) -> Descent:
     """Fix the public numbers of a run on normalised rows that is mu-Gaussian private as a whole.
 

@@ -443,8 +443,12 @@ class PairwiseObjective(Objective):
         ]
         index = np.sort(np.concatenate(chosen))
         share = (n_positive / positive.size) * (n_negative / negative.size)
-        rows, normaliser = self.rows.subset(index), self.normaliser * share
-        return replace(self, rows=rows, positive=self.positive[index], normaliser=normaliser)
+        return replace(
+            self,
+            rows=self.rows.subset(index),
+            positive=self.positive[index],
+            normaliser=self.normaliser * share,
+        )
 
     def _product(self, w: FloatArray) -> Callable[[FloatArray], FloatArray]:
         """Return the product of the Hessian with the columns of a matrix."""

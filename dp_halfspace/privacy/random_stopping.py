@@ -525,8 +525,14 @@ def _largest_mu(distribution: RunCountDistribution, epsilon: float, delta: float
     classical = calibrate(
         lambda mu: [_classical(distribution, mu)], epsilon, delta, lower=0.0, upper=whole, rtol=1e-2
     )
-    ends = {"lower": 0.5 * classical, "upper": whole, "rtol": 1e-5}
-    return calibrate(lambda mu: [random_stopping_event(distribution, mu)], epsilon, delta, **ends)
+    return calibrate(
+        lambda mu: [random_stopping_event(distribution, mu)],
+        epsilon,
+        delta,
+        lower=0.5 * classical,
+        upper=whole,
+        rtol=1e-5,
+    )
 
 
 Candidate = TypeVar("Candidate")

@@ -105,8 +105,12 @@ class Float32Rows:
         factor = longest * _factors_of(np.maximum(bounds, longest, out=bounds))
         kept, added = factor[:, None] * self._constants, np.full((n, len(last)), last, np.float32)
         condition = 1.01 * float(np.linalg.norm(to_final, 2))
-        constants, group = np.column_stack([kept, added]), group_size(max(1.0, condition))
-        return replace(self, _scale=factor * self._scale, _constants=constants, group=group)
+        return replace(
+            self,
+            _scale=factor * self._scale,
+            _constants=np.column_stack([kept, added]),
+            group=group_size(max(1.0, condition)),
+        )
 
     def fused_adjoint(self, w: FloatArray, coefficients: Coefficients) -> FloatArray:
         """Return ``Z^T p(Z w)``: margins, `p` and sums of groups in float32; see `Rows`."""

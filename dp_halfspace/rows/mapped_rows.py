@@ -205,7 +205,12 @@ class FeatureRows(Rows):
 
 
 def clipped_features(
-    X: Any, data_norm: float, feature_map: FeatureMap, *, memory: int, longest: float = 1.0
+    X: Any,
+    data_norm: float,
+    feature_map: FeatureMap,
+    *,
+    memory: int,
+    longest: float = 1.0,
 ) -> Features:
     """Return the features of the rows of `X`, divided by the public `data_norm`.
 

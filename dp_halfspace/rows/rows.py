@@ -374,7 +374,10 @@ def _is_extreme(scale: FloatArray) -> NDArray[np.bool_]:
 
 
 def clipped_rows(
-    X: Any, bound: float, constant: FloatArray | float | None = None, people: People | None = None
+    X: Any,
+    bound: float,
+    constant: FloatArray | float | None = None,
+    people: People | None = None,
 ) -> Rows:
     """Return the rows of `X`, scaled down to a norm of at most `bound`.
 

@@ -274,8 +274,12 @@ class TableSelection(ListSelection):
     @property
     def directions(self) -> DirectionStream:
         """Directions for rows of norm one, constant column included."""
-        part = round(_DIRECTIONS * self.n_candidates)
-        return DirectionStream(self.n_columns + 1, part, (*self.seed, 0), constant=BIAS)
+        return DirectionStream(
+            self.n_columns + 1,
+            round(_DIRECTIONS * self.n_candidates),
+            (*self.seed, 0),
+            constant=BIAS,
+        )
 
     @property
     def cells(self) -> CellStream:

@@ -69,8 +69,10 @@ def cost_of_noise(
     noise: NoiseMoments, sensitivity: float, lipschitz: float, smoothness: float
 ) -> float:
     """Bound ``E f(w + b) - f(w)``: the smaller of the Lipschitz and the smooth bound."""
-    rough = product(lipschitz, noise.felt * sensitivity)
-    return min(rough, product(smoothness / 2.0, noise.felt_square * sensitivity**2))
+    return min(
+        product(lipschitz, noise.felt * sensitivity),
+        product(smoothness / 2.0, noise.felt_square * sensitivity**2),
+    )
 
 
 def leave_one_out(
