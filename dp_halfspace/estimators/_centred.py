@@ -45,8 +45,16 @@ from dp_halfspace.engine.steps import Known
 from dp_halfspace.optim.losses import LOGISTIC, Loss
 from dp_halfspace.optim.risks import MarginRisk, SoftmaxRisk, empirical_risk
 from dp_halfspace.optim.solvers import Optimizer
-from dp_halfspace.papers.objective import PerturbedMinimiser, feasible_ridge, plan_objective
-from dp_halfspace.papers.output import mapped_row_ridge, perturbed_row_ridge, plan_output
+from dp_halfspace.papers.objective import (
+    PerturbedMinimiser,
+    feasible_ridge,
+    plan_objective,
+)
+from dp_halfspace.papers.output import (
+    mapped_row_ridge,
+    perturbed_row_ridge,
+    plan_output,
+)
 from dp_halfspace.privacy.budget import Budget
 from dp_halfspace.privacy.door import Door
 from dp_halfspace.privacy.events import Event, Gaussian

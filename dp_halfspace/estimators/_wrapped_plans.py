@@ -14,7 +14,11 @@ from dp_halfspace.engine.features import scales_pay
 from dp_halfspace.engine.linear import NUMBER_SHARE, without_missing
 from dp_halfspace.engine.moment import WIDEST
 from dp_halfspace.engine.plan import FitPlan, Fitted, PublicFacts
-from dp_halfspace.engine.scales import ColumnScalesPlan, affordable_scales, in_column_scales
+from dp_halfspace.engine.scales import (
+    ColumnScalesPlan,
+    affordable_scales,
+    in_column_scales,
+)
 from dp_halfspace.exceptions import BudgetError, warn_caller
 from dp_halfspace.privacy import accounting
 from dp_halfspace.privacy.budget import Budget

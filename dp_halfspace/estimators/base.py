@@ -25,7 +25,13 @@ from dp_halfspace._budget import (
     warn_of_weak_budget,
 )
 from dp_halfspace._memory import NUMBER_BYTES, by_blocks, refuse_beyond_memory
-from dp_halfspace._params import PUBLIC_NUMBER, fit_context, label_weights, plain, resolved_delta
+from dp_halfspace._params import (
+    PUBLIC_NUMBER,
+    fit_context,
+    label_weights,
+    plain,
+    resolved_delta,
+)
 from dp_halfspace._sklearn_compat import (
     HAS_CALLBACKS,
     FitTasks,

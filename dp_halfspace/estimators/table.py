@@ -47,7 +47,12 @@ from dp_halfspace.estimators._table_plans import (
 from dp_halfspace.estimators._wrapped_plans import plan_balanced
 from dp_halfspace.estimators.adaptive_margin import AdaptiveMarginClassifier
 from dp_halfspace.estimators.base import PrivateClassifier
-from dp_halfspace.estimators.kernel import COLUMN_TERMS, PURE_MOST, PrivateKernelClassifier, n_terms
+from dp_halfspace.estimators.kernel import (
+    COLUMN_TERMS,
+    PURE_MOST,
+    PrivateKernelClassifier,
+    n_terms,
+)
 from dp_halfspace.exceptions import warn_caller
 from dp_halfspace.papers.kernel import KernelTraining
 from dp_halfspace.papers.training import Problem

@@ -29,7 +29,13 @@ from dp_halfspace._params import checked_size, require
 from dp_halfspace.privacy.accounting import calibrate
 from dp_halfspace.privacy.events import RandomStopping
 from dp_halfspace.privacy.noise import DIGITS, LazyUniform, decimal_context, uniform_below
-from dp_halfspace.privacy.profiles import FloatArray, check_delta, check_nonnegative, gdp_mu, root
+from dp_halfspace.privacy.profiles import (
+    FloatArray,
+    check_delta,
+    check_nonnegative,
+    gdp_mu,
+    root,
+)
 from dp_halfspace.privacy.randomness import OS_RANDOMNESS, ByteSource, read_words
 
 _Indices = NDArray[np.intp]

@@ -17,7 +17,13 @@ from dp_halfspace._sklearn_compat import single_blas_thread
 from dp_halfspace.data.validation import TrainingData
 from dp_halfspace.privacy.door import Door
 from dp_halfspace.privacy.exponential import TalliedChoice
-from dp_halfspace.rows.directions import EXPONENTS, LARGEST_CELL, LARGEST_SUM, IntArray, asinh_cells
+from dp_halfspace.rows.directions import (
+    EXPONENTS,
+    LARGEST_CELL,
+    LARGEST_SUM,
+    IntArray,
+    asinh_cells,
+)
 from dp_halfspace.selection.small_tables import SCORE_STEP, SmallModel
 
 # Exponent of the cells (see `asinh_cells`); they are logarithmic for all but the smallest numbers.
