@@ -90,7 +90,6 @@ NOT_PRIVATE = {
 }
 _READS = "the records, as far as is known"
 _READS_TYPES = "dtypes of columns, which a reader may have inferred from the records"
-
 _INSTEAD = "a step or classifier of dp_halfspace, stated values or a FrozenEstimator of public data"
 
 

@@ -19,8 +19,10 @@ from dp_halfspace._html import printable
 from dp_halfspace.ledger.store import COMPANIONS, belongs_to_ledger
 
 # What stands for each file that a command reads, and that it writes.
-_READ = {"model": "MODEL", "table": "TABLE"}
-_READ |= {name: f"--{name}" for name in ("schema", "ledger", "scores")}
+_READ = {
+    **{"model": "MODEL", "table": "TABLE"},
+    **{name: f"--{name}" for name in ("schema", "ledger", "scores")},
+}
 _WRITTEN = {name: f"--{name}" for name in ("save", "card", "out", "train", "test")}
 
 

@@ -119,8 +119,9 @@ def noise_level(releases: Iterable[tuple[Any, Array, Array]]) -> float:
     ratios = np.zeros(len(_DIVISORS))
     for mechanism, value, released in releases:
         if not isinstance(mechanism, NoNoise):
-            parts = (1.0, *_DIVISORS)
-            once, *others = (_log_likelihood(mechanism, value, released, k) for k in parts)
+            once, *others = (
+                _log_likelihood(mechanism, value, released, k) for k in (1.0, *_DIVISORS)
+            )
             ratios += np.subtract(others, once)
     return math.exp(min(0.0, math.log(len(ratios)) - float(logsumexp(ratios))))
 

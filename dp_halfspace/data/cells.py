@@ -36,8 +36,10 @@ MISSING_TEXTS = frozenset(
 TRUE = "true"
 FALSE = "false"
 # Strings for the two booleans; 1 and 0 have been read as numbers before.
-_TRUTH_WORDS = dict.fromkeys((TRUE, "yes", "t", "y"), True)
-_TRUTH_WORDS |= dict.fromkeys((FALSE, "no", "f", "n"), False)
+_TRUTH_WORDS = {
+    **dict.fromkeys((TRUE, "yes", "t", "y"), True),
+    **dict.fromkeys((FALSE, "no", "f", "n"), False),
+}
 # Pairs of categories that a reader may turn into booleans.
 _TRUTH_PAIRS = ((FALSE, TRUE), ("no", "yes"), ("n", "y"), ("f", "t"), ("0", "1"))
 

@@ -338,9 +338,14 @@ class AdaptiveMarginClassifier(DefaultStepsClassifier):
         if is_single:
             plan = plan_training(problem, solver, margins[0] if margins else None, budget)
         else:
-            tried = margins or margin_grid(problem, budget)
-            how = {"population": self.selection_score == "population"}
-            plan = plan_selection(problem, solver, self.selection, tried, budget, **how)
+            plan = plan_selection(
+                problem,
+                solver,
+                self.selection,
+                margins or margin_grid(problem, budget),
+                budget,
+                population=self.selection_score == "population",
+            )
         found: FitPlan = replace(plan, public={**plan.public, "selection": self.selection})
         return found
 

@@ -626,7 +626,8 @@ class PrivateLinearClassifier(PrivateClassifier):
         if fitted.scales is not None:
             scales, how = fitted.scales, (fitted.clip, fitted.row_clip)
             self.scaler_ = ReleasedScaler(scales.center, scales.scale, *how)
-        self.__dict__.update(fitted.attributes)
+        for name, value in fitted.attributes.items():
+            setattr(self, name, value)
         if self.scaler_ is not None:
             self.scaler_.n_features_in_ = self.n_features_in_
             if data.feature_names is not None:

@@ -382,7 +382,7 @@ class PrivateTableClassifier(PrivateClassifier):
         columns = columns_of(data)
         features = replace(columns, feature_map=drawn, estimated=estimated, clips_rows=is_auto)
         stated = {"n_components": drawn.n_components, "feature_seed": seed}
-        kernel = "auto" if self.features == "auto" else "additive"
+        kernel = "auto" if is_auto else "additive"
         model = PrivateKernelClassifier(kernel=kernel, **self._options_of(data))
         plan = self._pure if budget.is_pure else plan_features
         wanted = partial(plan, features=features, public=stated)
@@ -425,7 +425,8 @@ class PrivateTableClassifier(PrivateClassifier):
         if encoding.is_named:
             names = [column.name for column in encoding.columns]
             self.feature_names_in_ = np.array(names, dtype=object)
-        self.__dict__.update(fitted.attributes)
+        for name, value in fitted.attributes.items():
+            setattr(self, name, value)
 
     @by_chunks
     def decision_function(self, X: Any) -> NDArray[np.float64]:

@@ -626,12 +626,12 @@ def logistic_diameter(a: float) -> float:
     >>> round(logistic_diameter(1.0), 6)
     0.549548
     """
-
-    def lowered(t: float) -> float:
-        return -math.sin(t) * float(expit(a * math.cos(t)))
-
-    ends = 0.0, math.pi / 2
-    found = minimize_scalar(lowered, bounds=ends, method="bounded", options={"xatol": 1e-12})
+    found = minimize_scalar(
+        lambda t: -math.sin(t) * float(expit(a * math.cos(t))),
+        bounds=(0.0, math.pi / 2),
+        method="bounded",
+        options={"xatol": 1e-12},
+    )
     return min(1.0, -float(found.fun) * FAR_UP)
 
 

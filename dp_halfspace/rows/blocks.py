@@ -29,7 +29,6 @@ _SUMMED_ENTRIES = 3 * 2**16
 PLAIN_BLOCKS = 256
 # Rows are scaled to norm one up to this norm, in units of the public scale.
 LONGEST = 2.0**60
-
 # Sums of squares in this range are accurate, because no relevant term under- or overflows.
 _SAFE = (1e-200, 1e200)
 
