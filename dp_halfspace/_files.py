@@ -49,11 +49,6 @@ def write_whole(path: Path, write: Callable[[Path], Any]) -> None:
         new.unlink(missing_ok=True)
 
 
-def write_text_whole(path: Path, text: str) -> None:
-    """Write a text completely or not at all, in the same encoding on every system."""
-    write_whole(path, lambda new: new.write_text(text, encoding="utf-8"))
-
-
 def _permissions(path: Path) -> int:
     """Return the permissions of a file, or those that a new one would have."""
     if path.exists():

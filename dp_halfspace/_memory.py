@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 _MOST_BYTES = 2**36
 # Number of bytes of a number in float64.
 NUMBER_BYTES = np.dtype(np.float64).itemsize
-# Bytes of a temporary array that is small enough for the cache.
-CACHED_BYTES = 2**18
+# Numbers in float64 of a temporary array that is small enough for the cache.
+CACHED_NUMBERS = 2**15
 # Bytes of rows that are kept between passes, if they all fit, and of a block of rows that is
 # computed at a time, where results are larger.
 KEPT_BYTES = 2**26

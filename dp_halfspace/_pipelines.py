@@ -90,7 +90,6 @@ NOT_PRIVATE = {
 }
 _READS = "the records, as far as is known"
 _READS_TYPES = "dtypes of columns, which a reader may have inferred from the records"
-_UNKNOWN = "not known"
 _INSTEAD = "a step or classifier of dp_halfspace, stated values or a FrozenEstimator of public data"
 
 
@@ -158,7 +157,7 @@ def _walk(path: str, step: Any) -> Iterator[PipelineFinding]:
     if library == "dp_halfspace":
         yield from _check_parameters(shown, step)
     elif library not in ("sklearn", "imblearn"):
-        reads = _READS if kind.__module__.startswith("imblearn.") else _UNKNOWN
+        reads = _READS if kind.__module__.startswith("imblearn.") else "not known"
         yield PipelineFinding(shown, reads, _INSTEAD)
     elif wanted is None or not all(_has(step, *value) for value in wanted.items()):
         instead = f"{name}({_written(wanted)})" if wanted else NOT_PRIVATE.get(name, _INSTEAD)

@@ -13,7 +13,7 @@ import pytest
 
 from dp_halfspace import AdaptiveMarginClassifier
 from dp_halfspace._cli import main
-from dp_halfspace._files import write_text_whole, write_whole
+from dp_halfspace._files import write_whole
 from dp_halfspace.inspection import model_card
 from tests.conftest import separated
 
@@ -86,6 +86,10 @@ def interrupted(path):
     raise KeyboardInterrupt
 
 
+def written(path, text):
+    write_whole(path, lambda new: new.write_text(text))
+
+
 def test_an_interrupt_leaves_the_file_and_nothing_else(tmp_path):
     path = tmp_path / "kept"
     path.write_text(OLD)
@@ -100,7 +104,7 @@ def test_a_lack_of_space_that_only_a_flush_shows_leaves_an_earlier_file(tmp_path
     path.write_text(OLD)
     monkeypatch.delattr(os, "fsync")
     with pytest.raises(AttributeError, match="fsync"):
-        write_text_whole(path, "new")
+        written(path, "new")
     assert path.read_text() == OLD
 
 
@@ -112,7 +116,7 @@ def test_a_file_keeps_its_permissions_and_a_link_stays_one(tmp_path):
     link.symlink_to(path)
     mask = os.umask(0)
     os.umask(mask)
-    write_text_whole(link, "new")
+    written(link, "new")
     assert os.umask(mask) == mask
     assert stat.S_IMODE(path.stat().st_mode) == 0o666 & ~mask
     path.chmod(0o600)
@@ -129,7 +133,7 @@ def test_a_pipe_is_written_to_and_not_replaced(tmp_path):
     os.mkfifo(pipe)
     reader = threading.Thread(target=lambda: read.append(pipe.read_text()))
     reader.start()
-    write_text_whole(pipe, "through")
+    written(pipe, "through")
     reader.join(timeout=10)
     assert read == ["through"]
     assert stat.S_ISFIFO(pipe.stat().st_mode)
@@ -137,5 +141,5 @@ def test_a_pipe_is_written_to_and_not_replaced(tmp_path):
 
 def test_a_folder_that_is_not_there_is_the_error_of_the_system(tmp_path):
     with pytest.raises(FileNotFoundError, match=r"kept'$"):
-        write_text_whole(tmp_path / "nowhere" / "kept", "text")
+        written(tmp_path / "nowhere" / "kept", "text")
     assert not Path(tmp_path / "nowhere").exists()

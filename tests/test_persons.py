@@ -432,7 +432,7 @@ def test_moments_of_people_are_whole_steps_of_the_grid(monkeypatch):
     for steps in (sums * 2.0**10, squares * 2.0**20 / 1.5):
         np.testing.assert_array_equal(steps, np.rint(steps))
     with monkeypatch.context() as patch:  # two people at a time
-        patch.setattr(scales_module, "CACHED_BYTES", 48)
+        patch.setattr(scales_module, "CACHED_NUMBERS", 6)
         np.testing.assert_array_equal(clipped_moments(X, UNITS, people), (sums, squares))
     # A mean square is at least the square of the mean: 5/2 counts as 3, and 3/2 as 1.
     rows = UNITS.center + UNITS.scale * np.array([[1.0], [2.0]]) * CLIP / 2.0**10

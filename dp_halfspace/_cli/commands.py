@@ -30,12 +30,6 @@ from dp_halfspace.metrics import PrivateScore, private_score
 from dp_halfspace.metrics.score import UNINFORMATIVE
 from dp_halfspace.privacy.record import PrivacyRecord, rounded_text, unit_of
 
-# Marks of kinds that no schema states.
-_PRIVATE = "private: "
-# Decimals of a written probability, more than the noise of any fit leaves.
-_PROBABILITY_DIGITS = 6
-# The same of one selected classifier, whose probabilities hardly differ.
-_DIGITS_OF_SELECTED = 12
 _NO_MODEL = "not a model that the command `fit` has saved"
 # How messages about a released model begin.
 _FINDINGS = (
@@ -143,7 +137,7 @@ def _preview(
     lines = [("column", "type", "source")]
     for column in data.encoding.columns:
         kind = column.describe().removesuffix(f", {column.source}")
-        source = f"{_PRIVATE}{column.source}" if column.source else "stated"
+        source = f"private: {column.source}" if column.source else "stated"
         lines.append((column.name, kind, source))
     unstated = sum(column.source != "" for column in data.encoding.columns)
     parts = align_columns(lines, 3)
@@ -194,7 +188,9 @@ def predict(options: Any) -> None:
         if hasattr(model, "predict_proba"):
             probabilities = model.predict_proba(rows)
             names = [csv_cell(f"probability_{label}") for label in model.classes_]
-            digits = _PROBABILITY_DIGITS if model.certainty_ is None else _DIGITS_OF_SELECTED
+            # More than the noise of any fit leaves; the probabilities of one selected classifier
+            # hardly differ.
+            digits = 6 if model.certainty_ is None else 12
             frame = pandas.DataFrame(np.round(probabilities, digits), columns=names)
             chosen = probabilities.argmax(axis=1)
         else:

@@ -270,9 +270,8 @@ def without_ledger_and_seed(model: Any) -> Any:
         return model
     twin = copy.copy(model)
     for name, value in vars(twin).items():
-        vars(twin)[name] = (
-            None if name in {"ledger", "random_state"} else without_ledger_and_seed(value)
-        )
+        is_left_out = name in {"ledger", "random_state"}
+        vars(twin)[name] = None if is_left_out else without_ledger_and_seed(value)
     return twin
 
 

@@ -214,10 +214,8 @@ def is_raised_by(error: BaseException, library: str) -> bool:
         return False
     origin, place = str(trace.tb_frame.f_globals.get("__name__")), trace.tb_lasti
     # Frames of compiled code have no instructions.
-    last = trace.tb_frame.f_code.co_code[place : place + 1]
-    return origin.partition(".")[0] == library and [opname[code] for code in last] == [
-        "RAISE_VARARGS"
-    ]
+    last = [opname[code] for code in trace.tb_frame.f_code.co_code[place : place + 1]]
+    return origin.partition(".")[0] == library and last == ["RAISE_VARARGS"]
 
 
 def unwrap_result(value: Any, number: int) -> Any:

@@ -17,13 +17,11 @@ from dp_halfspace.data.chunks import sum_over_chunks
 from dp_halfspace.data.people import People
 from dp_halfspace.data.validation import TrainingData
 from dp_halfspace.privacy.budget import Budget
-from dp_halfspace.privacy.mechanisms import GaussianNoise, L2LaplaceNoise, NoNoise, noise_deviation
+from dp_halfspace.privacy.mechanisms import AdditiveNoise, noise_deviation
 from dp_halfspace.rows.blocks import FloatArray
 
 
-def count_noise(
-    n_classes: int, budget: Budget, *, has_weights: bool
-) -> GaussianNoise | L2LaplaceNoise | NoNoise:
+def count_noise(n_classes: int, budget: Budget, *, has_weights: bool) -> AdditiveNoise:
     """Return the noise of the counts.
 
     Of two classes only the second is counted, because the number of records is public; if records

@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,10 +23,8 @@ from dp_halfspace.data.encoding import numbers_of, written_out
 from dp_halfspace.data.validation import TrainingData
 from dp_halfspace.engine.moment import DIRECTIONS
 from dp_halfspace.engine.scales import CLIP, ColumnScales, in_column_scales
+from dp_halfspace.projection.features import AdditiveMap, FeatureMap, draw_additive
 from dp_halfspace.rows.blocks import FloatArray, canonical_csr, clip_scales, scale_rows
-
-if TYPE_CHECKING:
-    from dp_halfspace.projection.features import AdditiveMap, FeatureMap
 
 # Value of n mu for each column of numbers from which on scales are also estimated where a scale is
 # stated: a range, whose ends rare values may determine, or the norm of a row.
@@ -60,8 +58,6 @@ def joint_features(
     size = int(min(strength / _FOR_A_JOINT, most)) // 2
     if strength < _JOINT_PAY or n_curved < 2 or size < 1:
         return columns
-    from dp_halfspace.projection.features import draw_additive  # noqa: PLC0415
-
     drawn = draw_additive(n_curved, 1, 2 * size, np.random.default_rng(seed))
     return replace(columns, fourier=drawn.fourier)
 

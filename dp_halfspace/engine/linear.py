@@ -14,7 +14,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -68,12 +68,8 @@ from dp_halfspace.engine.steps import (
 from dp_halfspace.privacy.budget import Budget
 from dp_halfspace.privacy.door import Door
 from dp_halfspace.privacy.events import Event
-from dp_halfspace.privacy.mechanisms import (
-    GaussianNoise,
-    L2LaplaceNoise,
-    NoNoise,
-    noise_deviation,
-)
+from dp_halfspace.privacy.mechanisms import AdditiveNoise, noise_deviation
+from dp_halfspace.projection.linear import LinearMap
 from dp_halfspace.rows.blocks import (
     FloatArray,
     block_size,
@@ -84,9 +80,6 @@ from dp_halfspace.rows.blocks import (
 from dp_halfspace.rows.chunked_rows import rows_over
 from dp_halfspace.rows.float32_rows import clipped_float32_rows, single_block_size
 from dp_halfspace.rows.rows import Rows
-
-if TYPE_CHECKING:
-    from dp_halfspace.projection.linear import LinearMap
 
 # Share of mu^2 that few numbers take of what is left: the counts of the classes together, if these
 # are to be balanced, and then the length of rows.
@@ -253,7 +246,6 @@ def length_release(shape: Shape, budget: Budget) -> Release[Known]:
     noise = length_noise(budget)
 
     def ask(known: Known, data: TrainingData) -> FloatArray:
-        del known
         return np.array([sum_of_squares(data, shape.unit)])
 
     def use(known: Known, answer: FloatArray) -> Known:
@@ -263,14 +255,12 @@ def length_release(shape: Shape, budget: Budget) -> Release[Known]:
     return Release("typical length of the rows", noise.event, lambda known: noise, ask, use)
 
 
-def length_noise(budget: Budget) -> GaussianNoise | L2LaplaceNoise | NoNoise:
+def length_noise(budget: Budget) -> AdditiveNoise:
     """Return the noise of the sum of squared lengths, which a record moves by one at most."""
     return budget.noise(UP)
 
 
-def length_of(
-    answer: float, n_samples: int, noise: GaussianNoise | L2LaplaceNoise | NoNoise
-) -> float:
+def length_of(answer: float, n_samples: int, noise: AdditiveNoise) -> float:
     """Return the norm that counts as one, as a share of the public norm of a row.
 
     What the noise may hide is counted as length: rows that are too short are read less well, but
@@ -320,7 +310,6 @@ def moment_release(shape: Shape, budget: Budget) -> Release[Known]:
     noise = moment_noise(*sizes, budget, is_single=shape.is_single)
 
     def ask(known: Known, private: SlopedRows) -> FloatArray:
-        del known
         how = () if private.weights is None else (private.weights,)
         return packed(private.X.gram(*how))
 

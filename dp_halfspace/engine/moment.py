@@ -17,7 +17,7 @@ from scipy.linalg import eigh
 from dp_halfspace._memory import AT_ONCE
 from dp_halfspace._rounding import UP
 from dp_halfspace.privacy.budget import Budget
-from dp_halfspace.privacy.mechanisms import GaussianNoise, L2LaplaceNoise, NoNoise, noise_deviation
+from dp_halfspace.privacy.mechanisms import AdditiveNoise, noise_deviation
 from dp_halfspace.rows.blocks import PLAIN_BLOCKS, FloatArray, clip_scales
 from dp_halfspace.rows.float32_rows import GRAM_GROUP, SINGLE_EPS
 
@@ -141,7 +141,7 @@ class RowClip:
 
 def moment_noise(
     n_samples: int, block_rows: int, budget: Budget, *, is_single: bool
-) -> GaussianNoise | L2LaplaceNoise | NoNoise:
+) -> AdditiveNoise:
     """Return the noise of the packed second moment of rows of norm at most one.
 
     The Frobenius sensitivity is sqrt(2): ``||xx' - zz'||^2 = |x|^4 + |z|^4 - 2 <x, z>^2``. An
@@ -181,7 +181,7 @@ def unpacked(vector: FloatArray, size: int) -> FloatArray:
 def centring_of(
     released: FloatArray,
     total: float,
-    noise: GaussianNoise | L2LaplaceNoise | NoNoise,
+    noise: AdditiveNoise,
     *,
     constant: float,
     n_directions: float = DIRECTIONS,

@@ -12,20 +12,17 @@ import math
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
 from dp_halfspace._memory import NUMBER_BYTES, refuse_beyond_memory
-from dp_halfspace.engine.scales import CLIP
+from dp_halfspace.engine.moment import RowClip
+from dp_halfspace.engine.scales import CLIP, ColumnScales
 from dp_halfspace.privacy.door import Door
 from dp_halfspace.privacy.events import Event
+from dp_halfspace.projection.linear import LinearMap
 from dp_halfspace.rows.blocks import FloatArray
-
-if TYPE_CHECKING:
-    from dp_halfspace.engine.moment import RowClip
-    from dp_halfspace.engine.scales import ColumnScales
-    from dp_halfspace.projection.linear import LinearMap
 
 
 @dataclass(frozen=True, slots=True, eq=False)

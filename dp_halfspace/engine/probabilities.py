@@ -50,9 +50,8 @@ def log_odds_of(scores: FloatArray) -> FloatArray:
     They are non-decreasing functions of the scores, in floating point too.
     """
     sizes = np.abs(scores)
-    return link_of(
-        np.copysign(np.where(sizes < _FAR, np.round(sizes / _GRID) * _GRID, sizes), scores)
-    )
+    rounded = np.where(sizes < _FAR, np.round(sizes / _GRID) * _GRID, sizes)
+    return link_of(np.copysign(rounded, scores))
 
 
 def link_of(scores: FloatArray) -> FloatArray:
@@ -113,9 +112,8 @@ def surety(scores: FloatArray) -> FloatArray:
     size = np.ptp(scores, axis=1) if several else np.abs(scores)
     sure = 1.0 + SURER * size / (1.0 + size)
     if several:
-        return np.asarray(
-            sure[:, None] * (scores.argmax(axis=1)[:, None] == np.arange(scores.shape[1]))
-        )
+        is_largest = scores.argmax(axis=1)[:, None] == np.arange(scores.shape[1])
+        return np.asarray(sure[:, None] * is_largest)
     return np.asarray(np.sign(scores) * sure)
 
 

@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtr, ndtri, softmax
 
-from dp_halfspace._memory import CACHED_BYTES, NUMBER_BYTES, refuse_beyond_memory
+from dp_halfspace._memory import CACHED_NUMBERS, refuse_beyond_memory
 from dp_halfspace._rounding import TINY, UP
 from dp_halfspace.data.chunks import Chunks, sum_over_chunks
 from dp_halfspace.data.people import People
@@ -34,6 +34,7 @@ from dp_halfspace.privacy.budget import Budget
 from dp_halfspace.privacy.door import Door
 from dp_halfspace.privacy.events import Event
 from dp_halfspace.privacy.mechanisms import AnyNoise, noise_deviation
+from dp_halfspace.privacy.noise import DiscreteLaplaceNoise
 from dp_halfspace.rows.blocks import FloatArray
 
 # Number of octaves [2^k, 2^(k+1)) on both sides of zero, half of them below one; smaller absolute
@@ -160,9 +161,8 @@ def match_octaves(
     probabilities = octaves[rows, near][:, :, None] * softmax(likelihood[rows, near], axis=2)
     probabilities /= probabilities.sum(axis=(1, 2), keepdims=True)
     octave = near - N_OCTAVES // 2
-    logarithm = (probabilities.sum(axis=2) * octave).sum(axis=1) + probabilities.sum(
-        axis=1
-    ) @ shapes.octave
+    logarithm = (probabilities.sum(axis=2) * octave).sum(axis=1)
+    logarithm += probabilities.sum(axis=1) @ shapes.octave
     center = ((probabilities @ shapes.mean) * np.ldexp(1.0, octave)).sum(axis=1)
     far = np.abs(shapes.mean) >= _NARROW * 2.0**shapes.octave
     return center, 2.0**logarithm, probabilities[:, :, far].sum(axis=(1, 2)) > 0.5
@@ -306,7 +306,7 @@ def in_column_scales(
     if isinstance(X, Chunks):
         return X.each(in_column_scales, scales, clip, kind)
     Z = np.empty(X.shape, dtype=kind)
-    step = max(1, min(len(X), CACHED_BYTES // NUMBER_BYTES // max(1, X.shape[1])))
+    step = max(1, min(len(X), CACHED_NUMBERS // max(1, X.shape[1])))
     work = np.empty((step, X.shape[1]))
     # Repeated to full blocks, because broadcasting along short rows is slow.
     center, scale = np.tile(scales.center, (step, 1)), np.tile(scales.scale, (step, 1))
@@ -317,9 +317,7 @@ def in_column_scales(
             block -= center[: len(block)]
             block /= scale[: len(block)]
             np.clip(block, -clip, clip, out=block)
-            missing = np.isnan(block)
-            if missing.any():
-                block[missing] = 0.0
+            block[np.isnan(block)] = 0.0
             Z[lo : lo + step] = block
     return Z
 
@@ -425,12 +423,8 @@ class ColumnScalesPlan:
 
     def _ask_cells(self, known: KnownScales, rows: Any) -> FloatArray:
         deviation = noise_deviation(_noise_of_counts(len(known.narrow), self.cells))
-        how = (
-            known.narrow,
-            _ends(known),
-            affordable_cells(self.n_samples, deviation),
-            _weights(rows),
-        )
+        n_cells = affordable_cells(self.n_samples, deviation)
+        how = known.narrow, _ends(known), n_cells, _weights(rows)
         return np.asarray(sum_over_chunks(linear_counts, rows.X, *how))
 
     def _use_cells(self, known: KnownScales, noisy: FloatArray) -> KnownScales:
@@ -440,9 +434,8 @@ class ColumnScalesPlan:
         distribution = NoiseDistribution(noise_deviation(noise), self.cells.is_pure)
         for j, low, high, cells in zip(known.narrow, *_ends(known), noisy, strict=True):
             length = high - low
-            place, width = match_linear(
-                cells, self.n_samples, distribution, (center[j] - low) / length, scale[j] / length
-            )
+            before = (center[j] - low) / length, scale[j] / length
+            place, width = match_linear(cells, self.n_samples, distribution, *before)
             center[j], scale[j] = low + place * length, width * length
         return replace(known, scales=ColumnScales(center, scale))
 
@@ -483,7 +476,6 @@ def _weights(rows: Any) -> FloatArray | None:
 
 
 def _ask_octaves(known: KnownScales, rows: Any) -> FloatArray:
-    del known
     return np.asarray(sum_over_chunks(octave_counts, rows.X, _weights(rows)))
 
 
@@ -507,7 +499,7 @@ def octave_counts(X: NDArray[Any], weights: FloatArray | None = None) -> FloatAr
     for first in range(0, n_features, _COLUMNS_AT_ONCE):
         part = X[:, first : first + _COLUMNS_AT_ONCE]
         width = part.shape[1]
-        step = max(1, min(n_samples, CACHED_BYTES // NUMBER_BYTES // width))
+        step = max(1, min(n_samples, CACHED_NUMBERS // width))
         column = np.tile(np.arange(width, dtype=np.uint32) * n_cells, (step, 1))
         raw = np.zeros(width * n_cells)
         for lo in range(0, n_samples, step):
@@ -533,8 +525,7 @@ def _raw_cells(X: NDArray[Any]) -> NDArray[np.uint32]:
         with np.errstate(over="ignore", under="ignore", invalid="ignore"):
             entries = bits.view(np.float64).astype(np.float32)
     cells = entries.view(np.uint32) >> np.uint32(23)
-    if missing.any():
-        cells[missing] = _MISSING
+    cells[missing] = _MISSING
     return cells
 
 
@@ -575,7 +566,7 @@ def clipped_moments(
     # in steps of the grid.
     fine = ColumnScales(scales.center, scales.scale * (CLIP / _GRID))
     ends = None if people is None else np.append(people.starts, len(X))
-    step = max(1, CACHED_BYTES // NUMBER_BYTES // X.shape[1])
+    step = max(1, CACHED_NUMBERS // X.shape[1])
     for lo in range(0, len(X) if people is None else len(people), step):
         if ends is None:
             s = np.rint(in_column_scales(X[lo : lo + step], fine, _GRID))
@@ -622,7 +613,5 @@ def plan_column_scales(n_samples: int, n_features: int, budget: Budget) -> Colum
 def _noise_of_counts(n_columns: int, budget: Budget) -> AnyNoise:
     """Return the noise of the counts of some columns: ``docs/proofs/column_scales.md``, Lemma 1."""
     if budget.is_pure:
-        from dp_halfspace.privacy.noise import DiscreteLaplaceNoise  # noqa: PLC0415
-
         return DiscreteLaplaceNoise(2 * n_columns, budget.epsilon)
     return budget.noise(math.sqrt(2.0 * n_columns) * UP)

@@ -284,11 +284,9 @@ def owners_of(encoding: Encoding) -> list[int]:
 
 def stated_scales(encoding: Encoding) -> ColumnScales:
     """Return the scales of the ranges of numbers; those without one have a usual range."""
-    columns = encoding.numbers
-    ends = np.array(
-        [(c.low, c.high) if c.has_range else (-_HALF_RANGE, _HALF_RANGE) for c in columns]
-    )
-    ends = ends.reshape(-1, 2) / 2.0
+    usual, columns = (-_HALF_RANGE, _HALF_RANGE), encoding.numbers
+    ranges = [(column.low, column.high) if column.has_range else usual for column in columns]
+    ends = np.array(ranges).reshape(-1, 2) / 2.0
     return ColumnScales(ends.sum(axis=1), np.diff(ends)[:, 0] / _HALF_RANGE)
 
 

@@ -24,7 +24,7 @@ from dp_halfspace.privacy import accounting
 from dp_halfspace.privacy.budget import Budget
 from dp_halfspace.privacy.door import Door
 from dp_halfspace.privacy.events import Event
-from dp_halfspace.privacy.mechanisms import GaussianNoise, L2LaplaceNoise, NoNoise
+from dp_halfspace.privacy.mechanisms import AdditiveNoise
 
 # Plans a fit, a function of public facts and of its part of a budget.
 Planner: TypeAlias = Callable[[PublicFacts, Budget], FitPlan]
@@ -158,7 +158,7 @@ class BalancedFit(FitPlan):
     """
 
     facts: PublicFacts
-    noise: GaussianNoise | L2LaplaceNoise | NoNoise
+    noise: AdditiveNoise
     inner: Any
     events: tuple[Event, ...]
     public: Mapping[str, Any]

@@ -192,10 +192,8 @@ class PrivateAUCClassifier(PrivateLinearClassifier):
         )
         plan = plan_ranking(problem, self.mechanism, budget)
         counts = self.class_counts
-        parameters = {
-            "class_counts": counts if isinstance(counts, str) else [float(c) for c in counts],
-            "threshold": threshold,
-        }
+        listed = counts if isinstance(counts, str) else [float(count) for count in counts]
+        parameters = {"class_counts": listed, "threshold": threshold}
         return replace(plan, public={**plan.public, **parameters})
 
     def _positive_share(self, n_samples: int) -> float | None:

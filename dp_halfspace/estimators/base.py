@@ -306,7 +306,6 @@ class PrivateClassifier(ClassifierMixin, SharedLedger, ABC):
 
         The result is None if the rule of an outlook is not for this fit.
         """
-        del data
         return None
 
     @property

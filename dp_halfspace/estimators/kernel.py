@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from numbers import Integral, Real
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +14,7 @@ from scipy import sparse
 from dp_halfspace._memory import AT_ONCE, KEPT_BYTES, NUMBER_BYTES, refuse_beyond_memory
 from dp_halfspace._params import AUTO, PUBLIC_NUMBER, stated
 from dp_halfspace._sklearn_compat import Interval, StrOptions
+from dp_halfspace.data.validation import TrainingData
 from dp_halfspace.engine.features import Features, joint_features
 from dp_halfspace.engine.linear import LinearFit, plan_features, plan_linear
 from dp_halfspace.engine.moment import WIDEST
@@ -33,6 +34,7 @@ from dp_halfspace.papers.margin_selection import MarginChoice, plan_margin_choic
 from dp_halfspace.papers.training import PROJECTED, LinearTraining, Problem
 from dp_halfspace.privacy.budget import Budget
 from dp_halfspace.privacy.randomness import public_generator
+from dp_halfspace.privacy.record import PrivacyRecord
 from dp_halfspace.projection.features import (
     AdditiveMap,
     FeatureMap,
@@ -41,10 +43,6 @@ from dp_halfspace.projection.features import (
     draw_tensor_sketch,
 )
 from dp_halfspace.projection.linear import PROJECTIONS, draw_projection, jl_dimension
-
-if TYPE_CHECKING:
-    from dp_halfspace.data.validation import TrainingData
-    from dp_halfspace.privacy.record import PrivacyRecord
 
 # Evidence for the constants: docs/defaults.md.
 # Automatic length scale of the Gaussian kernel, relative to the public scale of a row.

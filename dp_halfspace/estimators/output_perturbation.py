@@ -313,9 +313,8 @@ class OutputPerturbationClassifier(PrivateLinearClassifier):
             guess = _NORM_GUESS / norm
             ridge = output_ridge(risk, budget.epsilon, budget.delta, norm_guess=guess)
         projects = risk.robust if isinstance(self.project, str) else self.project
-        plan = plan_output(
-            risk, ridge, budget.noise, optimizer=minimiser_of(self.optimizer), projects=projects
-        )
+        optimizer = minimiser_of(self.optimizer)
+        plan = plan_output(risk, ridge, budget.noise, optimizer=optimizer, projects=projects)
         if isinstance(risk, MarginRisk):
             warn_of_tilt(risk, plan.ridge)
         # A tilted risk is no sum over rows.

@@ -193,11 +193,8 @@ class PureHalfspaceClassifier(PrivateLinearClassifier):
             n_stages=stated(self.n_stages, int),
             margin=margin,
         )
-        parameters = {
-            "margin": margin,
-            "n_stages": len(plan.events),
-            "n_components": None if plan.linear_map is None else plan.linear_map.n_components,
-        }
+        drawn = None if plan.linear_map is None else plan.linear_map.n_components
+        parameters = {"margin": margin, "n_stages": len(plan.events), "n_components": drawn}
         return replace(plan, public={**plan.public, **parameters})
 
     def _set_fitted(self, fitted: Fitted, data: TrainingData, record: PrivacyRecord) -> None:

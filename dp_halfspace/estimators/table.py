@@ -262,9 +262,8 @@ class PrivateTableClassifier(PrivateClassifier):
         """Name columns that released scales show to be clipped to one end of their range."""
         released, found = self._columns_in_estimated_scales, self.column_scales_
         named = []
-        for column, center, scale in zip(
-            self.encoding_.numbers, found.center, found.scale, strict=True
-        ):
+        scaled = zip(self.encoding_.numbers, found.center, found.scale, strict=True)
+        for column, center, scale in scaled:
             to_end = min(center - column.low, column.high - center)
             if column.name in released and to_end < scale < (column.high - column.low) / 1000:
                 named.append(column.name)
@@ -358,9 +357,8 @@ class PrivateTableClassifier(PrivateClassifier):
             default = self._steps(data, facts, Budget.gaussian(mu, budget.delta))
         # A record moves the cost of each column by at most one: docs/proofs/rare.md, Lemma 4.
         n_samples, repeats = facts.n_privacy_units, repeats_of(owners_of(data.encoding))
-        ranking = self._selected_fit(
-            data, ColumnRankingFit(n_samples, repeats, TalliedChoice(left), count)
-        )
+        inner = ColumnRankingFit(n_samples, repeats, TalliedChoice(left), count)
+        ranking = self._selected_fit(data, inner)
         return RareTableFit(n_samples, count, limit, follows, ranking, default)
 
     def _steps(self, data: EncodedTable, facts: PublicFacts, budget: Budget) -> TableFit:
@@ -380,16 +378,12 @@ class PrivateTableClassifier(PrivateClassifier):
             seed = int(public_generator(self.random_state, "features").integers(2**63))
             sizes, limits = (n_samples, sum(encoding.widths)), (limit, KEPT_FEATURES)
             drawn = joint_features(drawn, sizes, budget.mu, limits, seed)
-        features = replace(
-            columns_of(data),
-            feature_map=drawn,
-            estimated=estimated,
-            clips_rows=self.features == "auto",
-        )
+        is_auto = self.features == "auto"
+        columns = columns_of(data)
+        features = replace(columns, feature_map=drawn, estimated=estimated, clips_rows=is_auto)
         stated = {"n_components": drawn.n_components, "feature_seed": seed}
-        model = PrivateKernelClassifier(
-            kernel="auto" if self.features == "auto" else "additive", **self._options_of(data)
-        )
+        kernel = "auto" if is_auto else "additive"
+        model = PrivateKernelClassifier(kernel=kernel, **self._options_of(data))
         plan = self._pure if budget.is_pure else plan_features
         wanted = partial(plan, features=features, public=stated)
         inner = plan_balanced(wanted, facts, budget)

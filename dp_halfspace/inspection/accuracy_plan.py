@@ -233,7 +233,6 @@ def plan_accuracy(
             f"estimator must be a classifier of this package, got {type(model).__name__}: of a "
             "search or a pipeline, give the classifier inside"
         )
-    model = clone(model)
     seeds = None if random_state is None else rng
     scores = np.zeros((n_repeats, len(budgets), 2))
     for k in range(n_repeats):

@@ -26,7 +26,7 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
-from dp_halfspace._files import write_text_whole
+from dp_halfspace._files import write_whole
 from dp_halfspace._html import page, printable, table
 from dp_halfspace.estimators._outlook import Outlook
 from dp_halfspace.estimators.base import PrivateClassifier
@@ -139,7 +139,7 @@ def model_card(
     if path is not None:
         if belongs_to_ledger(Path(path)):
             raise ValueError(f"{path} is a file of a privacy ledger: write to another one")
-        write_text_whole(Path(path), text)
+        write_whole(Path(path), lambda new: new.write_text(text, encoding="utf-8"))
     return text
 
 

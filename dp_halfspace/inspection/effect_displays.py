@@ -34,8 +34,7 @@ SIMULATED_ROWS = 4000
 _CURVE_POINTS = 101
 # Half the width of a curve of a column whose range was not stated, in its released scale.
 HALF_WIDTH = 2.5
-# Labels of a column of zeros and ones, and the relative error of the scale by which it is known.
-_FLAGS = ("0", "1")
+# Relative error of the scale by which a column of zeros and ones is known.
 _FLAG_TOLERANCE = 0.15
 # Largest number of classes, here and in a table whose label set is not stated, and of categories
 # of a column that are shown.
@@ -286,7 +285,7 @@ def _grids(facts: Sequence[_Fact]) -> Iterator[_Grid]:
         ends, is_date = (column.low, column.high), column.kind == "date"
         labels: tuple[str, ...] = ()
         if is_released and not is_date and is_flag(centre, scale, ends):
-            labels = _FLAGS
+            labels = ("0", "1")
         elif not column.is_number and len(column.categories) <= MOST_SHOWN:
             labels = tuple(map(str, column.categories))
         values = np.arange(float(len(labels)))

@@ -165,9 +165,8 @@ def majority_share(by_class: Released) -> Estimate:
     end holds for the shares of all K at once, because the largest noisy count may be of any.
     """
     *_, k, columns = by_class.counts.shape
-    limits = np.reshape(
-        [by_class.at_once(k).limit, by_class.limit], (2,) + (1,) * (by_class.counts.ndim - 1)
-    )
+    ends = by_class.at_once(k).limit, by_class.limit
+    limits = np.reshape(ends, (2,) + (1,) * (by_class.counts.ndim - 1))
     whole = replace(by_class, variance=by_class.variance * columns, limit=limits)
     shares = within_range(_share_of_n(by_class.counts.sum(axis=-1), whole))
     return np.asarray(np.maximum(shares.max(axis=-1), 1.0 / k))

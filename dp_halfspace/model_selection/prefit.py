@@ -48,10 +48,6 @@ _SHARED = {
 class PrefitClassifier(WrappingClassifier, ABC):
     """A fitted model, and one release about held-out records when the wrapper is fitted."""
 
-    estimator: Any
-    epsilon: float
-    random_state: int | None
-
     # What is learnt from the held-out records, and all that the record of a fit covers.
     learnt_part: ClassVar[str]
     # The model must have at least one of these methods.

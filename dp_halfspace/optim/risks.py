@@ -342,12 +342,9 @@ def minimisers(
             make = partial(risk.objective, task=task._replace(ridge=NO_RIDGE, linear=None))
             return ChunkedObjective(make, design, classes, size, scaled, task.linear)
 
+        near = None if surrogate is None else objective(surrogate)
         found = certified_minimum(
-            objective(rows),
-            target,
-            radius=radius,
-            optimizer=optimizer,
-            surrogate=None if surrogate is None else objective(surrogate),
+            objective(rows), target, radius=radius, optimizer=optimizer, surrogate=near
         )
         solutions.append(found.reshape(risk.n_blocks, risk.n_columns))
     return np.vstack(solutions)
@@ -463,9 +460,8 @@ class MarginRisk(Risk):
             width = 2.0 * self.max_weight * self.row_norm * slope
         else:
             largest_margin *= FAR_UP
-            width = self.loss.slope_bound(largest_margin) * max(
-                2.0 * self.row_norm, self.row_length
-            )
+            longest = max(2.0 * self.row_norm, self.row_length)
+            width = self.loss.slope_bound(largest_margin) * longest
             if self.loss.name == "logistic":
                 width = min(width, 2.0 * self.row_length * logistic_diameter(largest_margin))
             width *= self.max_weight
@@ -718,7 +714,6 @@ class SoftmaxRisk(Risk):
 
     def slope_bounds(self, radius: float) -> SlopeBounds:
         """Bound the slopes of a record and their rounding errors: ``certificate.md``, section 2."""
-        del radius
         return SlopeBounds(
             self.max_weight * self.lipschitz,
             self.max_weight * self.smoothness,

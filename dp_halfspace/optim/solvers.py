@@ -196,11 +196,9 @@ def newton_cg(
     passes, damping = 0, 0.0
     while point.norm > target and passes < max_passes:
         forcing = min(0.1, (point.norm / first) ** 0.5)
-        direction, used = _conjugate_gradients(
-            _plus_identity(objective.hessian_product(point.w), extra_ridge + damping),
-            point.gradient,
-            max(forcing * point.norm, 0.5 * target),
-        )
+        product = _plus_identity(objective.hessian_product(point.w), extra_ridge + damping)
+        rough = max(forcing * point.norm, 0.5 * target)
+        direction, used = _conjugate_gradients(product, point.gradient, rough)
         passes += used + 3
         found = _search(objective, point, direction, extra_ridge)
         if found is None:

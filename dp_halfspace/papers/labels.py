@@ -30,12 +30,12 @@ from dp_halfspace.privacy.accounting import calibrate
 from dp_halfspace.privacy.budget import Budget
 from dp_halfspace.privacy.door import Door
 from dp_halfspace.privacy.events import Event, Pure
-from dp_halfspace.privacy.mechanisms import GaussianNoise, L2LaplaceNoise, NoNoise, noise_deviation
+from dp_halfspace.privacy.mechanisms import AdditiveNoise, noise_deviation
 from dp_halfspace.privacy.noise import RandomizedResponse
 from dp_halfspace.rows.blocks import FloatArray
 from dp_halfspace.rows.rows import Rows
 
-Noise: TypeAlias = GaussianNoise | L2LaplaceNoise | NoNoise | RandomizedResponse
+Noise: TypeAlias = AdditiveNoise | RandomizedResponse
 
 # Chosen on satimage and ijcnn1, see docs/evidence/label_private.md: prior variance of a coefficient
 # of a normalised row where noise rules.

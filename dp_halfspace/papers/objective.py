@@ -175,11 +175,8 @@ class PerturbedMinimiser:
         """Public facts for the record."""
         if self.linear is not None:
             return {"alpha": self.ridge, "certified_gradient": self.tolerance.certified}
-        return {
-            "alpha": self.ridge,
-            "sensitivity": self.sensitivity,
-            "mechanism": type(self.output).__name__,
-        }
+        kind = type(self.output).__name__
+        return {"alpha": self.ridge, "sensitivity": self.sensitivity, "mechanism": kind}
 
     def gradient_noise(self, curvatures: FloatArray) -> FloatArray:
         """Return how far noise moves the gradient of the risk at the release from minus the ridge.

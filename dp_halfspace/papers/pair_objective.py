@@ -596,11 +596,8 @@ class PairRisk(Risk):
         # The absolute derivatives with respect to all scores add up to at most twice the number of
         # pairs times the slope; Theorem 2 of the certificate needs their mean over records.
         per_record = 2.0 * self.mass / self.n_samples
-        return SlopeBounds(
-            per_record * slope,
-            per_record * 2.0 * self.loss.smoothness,
-            per_record * (self.pair_error(largest_margin) / EPS + 4.0 * slope),
-        )
+        evaluation = per_record * (self.pair_error(largest_margin) / EPS + 4.0 * slope)
+        return SlopeBounds(per_record * slope, per_record * 2.0 * self.loss.smoothness, evaluation)
 
     def pair_error(self, largest_margin: float) -> float:
         """Bound the error of the derivative with respect to a score, for each pair in its sum.

@@ -143,9 +143,8 @@ class ProfileBound:
         top = float(logs.max())
         if top == -math.inf:
             return top
-        return min(
-            0.0, top + math.log(float(np.exp(logs - top).sum())) + LOG_SLACK + self.loss.error
-        )
+        log_sum = top + math.log(float(np.exp(logs - top).sum()))
+        return min(0.0, log_sum + LOG_SLACK + self.loss.error)
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from dp_halfspace._rounding import DOWN, FAR_DOWN
-from dp_halfspace.privacy.mechanisms import GaussianNoise, L2LaplaceNoise, NoNoise
+from dp_halfspace.privacy.mechanisms import AdditiveNoise, GaussianNoise, L2LaplaceNoise, NoNoise
 from dp_halfspace.privacy.profiles import gdp_epsilon, gdp_mu
 
 
@@ -75,7 +75,7 @@ class Budget:
         mu, delta = self.mu, self.delta
         return tuple(Budget.gaussian(mu * math.sqrt(share) * DOWN, delta) for share in shares)
 
-    def noise(self, sensitivity: float) -> GaussianNoise | L2LaplaceNoise | NoNoise:
+    def noise(self, sensitivity: float) -> AdditiveNoise:
         """Return the noise that spends the whole budget, for a bounded Euclidean sensitivity."""
         if self.is_infinite:
             return NoNoise()
@@ -84,9 +84,7 @@ class Budget:
         return GaussianNoise(sensitivity, self.mu)
 
 
-def additive_noise(
-    sensitivity: float, epsilon: float, delta: float
-) -> GaussianNoise | L2LaplaceNoise | NoNoise:
+def additive_noise(sensitivity: float, epsilon: float, delta: float) -> AdditiveNoise:
     """Choose the noise for one release of bounded l2 sensitivity.
 
     Parameters

@@ -119,9 +119,8 @@ def _check_candidates(
     utilities: Sequence[float] | NDArray[np.float64], epsilon: float, sensitivity: float
 ) -> tuple[NDArray[np.float64], Fraction]:
     """Refuse invalid public numbers; return finite scores, and the exact factor of exponents."""
-    rate = positive_rational(epsilon, "epsilon") / (
-        2 * positive_rational(sensitivity, "sensitivity")
-    )
+    rate = positive_rational(epsilon, "epsilon")
+    rate /= 2 * positive_rational(sensitivity, "sensitivity")
     if not 1 / LARGEST_SCALE <= rate <= LARGEST_SCALE:
         raise ValueError(
             "epsilon / (2 sensitivity) must be between 2**-900 and 2**900, got "

@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dp_halfspace._rounding import FAR_UP
+from dp_halfspace.privacy import exponential
 from dp_halfspace.privacy.events import (
     Either,
     Event,
@@ -194,9 +195,7 @@ class ExponentialChoice(ExponentialMechanism):
 
     def perturb(self, value: NDArray[np.float64], source: ByteSource) -> NDArray[np.float64]:
         """Return the number of the chosen candidate; larger scores are better."""
-        from dp_halfspace.privacy.exponential import exponential_mechanism  # noqa: PLC0415
-
-        chosen = exponential_mechanism(
+        chosen = exponential.exponential_mechanism(
             value, self.epsilon, sensitivity=self.sensitivity, source=source
         )
         return np.array([chosen], dtype=np.float64)
@@ -213,7 +212,9 @@ class NoNoise:
         return value
 
 
-AnyNoise: TypeAlias = "GaussianNoise | L2LaplaceNoise | NoNoise | DiscreteLaplaceNoise"
+# Noise that a budget buys for a sensitivity, and all noise that is added.
+AdditiveNoise: TypeAlias = GaussianNoise | L2LaplaceNoise | NoNoise
+AnyNoise: TypeAlias = AdditiveNoise | DiscreteLaplaceNoise
 
 
 def noise_deviation(noise: AnyNoise, size: int = 1) -> float:
@@ -273,7 +274,7 @@ class Permit:
         noise, it is that of the best one.
         """
         released = self.release(values, choice)
-        if isinstance(choice, GaussianNoise | L2LaplaceNoise | NoNoise):
+        if isinstance(choice, AdditiveNoise):
             return int(released.argmin() if is_cost else released.argmax())
         return int(released[0])
 

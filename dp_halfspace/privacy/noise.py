@@ -461,9 +461,8 @@ def l2_laplace(
     scale = check_scale(scale, "scale")
     dimension = np.size(value)
     # The grid depends on the dimension and not on the drawn radius, which is private.
-    log2_grid = log2_of_grid(
-        scale * math.sqrt(max(1, dimension)), grid_bits, MOST_LAPLACE_GRID_BITS
-    )
+    length = scale * math.sqrt(max(1, dimension))
+    log2_grid = log2_of_grid(length, grid_bits, MOST_LAPLACE_GRID_BITS)
     if dimension == 0:
         return np.zeros(np.shape(value))
     sigma = Fraction(scale) * _draw_chi(dimension + 1, source)

@@ -78,9 +78,8 @@ class PLD:
     @property
     def losses(self) -> FloatArray:
         """The losses of the atoms, in ascending order."""
-        return np.asarray(
-            self.step * (float(self.first) + np.arange(len(self.mass))), dtype=np.float64
-        )
+        places = float(self.first) + np.arange(len(self.mass))
+        return np.asarray(self.step * places, dtype=np.float64)
 
     @property
     def width(self) -> float:
@@ -245,9 +244,8 @@ def either_pld(epsilon: float, mu: float, cells: int) -> PLD:
     log_range = 2.0 * np.log(-np.expm1(0.5 * (inside - epsilon))) - math.log(whole)
     place = int(np.count_nonzero(log_gdp_delta(mu, inside) < log_range + LOG_SLACK))
     if place:
-        mass[:place] = np.exp(0.5 * (inside[:place] - epsilon)) * (
-            2.0 * math.tanh(0.25 * step) / whole
-        )
+        height = 2.0 * math.tanh(0.25 * step) / whole
+        mass[:place] = np.exp(0.5 * (inside[:place] - epsilon)) * height
         mass[0] *= 0.5
         mass[place] = 0.0
         mass[place] = (1.0 - cut - float(mass @ (1.0 + odds))) / (1.0 + odds[place])

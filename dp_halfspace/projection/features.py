@@ -335,9 +335,8 @@ def _count_sketch(n_features: int, n_components: int, rng: np.random.Generator) 
     """Map each feature to one uniformly chosen component, with a random sign."""
     places = rng.integers(0, n_components, size=n_features, dtype=np.int32)
     signs = 1.0 - 2.0 * rng.integers(0, 2, size=n_features, dtype=np.int8)
-    return sparse.csr_array(
-        (signs, places, np.arange(n_features + 1)), shape=(n_features, n_components)
-    )
+    arrays = signs, places, np.arange(n_features + 1)
+    return sparse.csr_array(arrays, shape=(n_features, n_components))
 
 
 def draw_tensor_sketch(

@@ -20,7 +20,7 @@ from scipy.linalg import hadamard
 
 from dp_halfspace._arrays import FloatArray
 from dp_halfspace._memory import (
-    CACHED_BYTES,
+    CACHED_NUMBERS,
     LONG_BLOCK,
     NUMBER_BYTES,
     refuse_beyond_memory,
@@ -330,8 +330,6 @@ def _log_events(n_samples: int, beta: float) -> float:
     return math.log((3.0 * checked_size("n_samples", n_samples) + 1.0) / beta)
 
 
-# Number of entries that are transformed at a time, in two buffers that stay in the cache.
-_TRANSFORMED_ENTRIES = CACHED_BYTES // NUMBER_BYTES
 # The Hadamard matrices with which one product computes several levels of the transform. A product
 # with that of order 16 is faster than the additions that it replaces; larger orders are not.
 _MATRICES = tuple(hadamard(2**levels).astype(np.float64) for levels in range(5))
@@ -387,7 +385,8 @@ class HadamardMap:
         out = np.empty((X.shape[0], self.n_components))
         size = next_power_of_two(self.n_features_in)
         with np.errstate(over="ignore", invalid="ignore"):
-            for rows, block in row_blocks(X, max(1, _TRANSFORMED_ENTRIES // size)):
+            # Both buffers stay in the cache.
+            for rows, block in row_blocks(X, max(1, CACHED_NUMBERS // size)):
                 values = np.zeros((block.shape[0], size))
                 values[:, : self.n_features_in] = to_dense(block) * self.signs
                 out[rows] = _transform(values, np.empty_like(values))[:, self.outputs]

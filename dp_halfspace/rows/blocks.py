@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from dp_halfspace._arrays import FloatArray as FloatArray  # noqa: PLC0414 (others import it here)
-from dp_halfspace._memory import AT_ONCE, CACHED_BYTES, LONG_BLOCK, NUMBER_BYTES
+from dp_halfspace._memory import AT_ONCE, CACHED_NUMBERS, LONG_BLOCK
 from dp_halfspace.data.chunks import add_compensated
 from dp_halfspace.data.sparse_rows import checked_csr
 from dp_halfspace.projection.linear import to_dense
@@ -29,8 +29,6 @@ _SUMMED_ENTRIES = 3 * 2**16
 PLAIN_BLOCKS = 256
 # Rows are scaled to norm one up to this norm, in units of the public scale.
 LONGEST = 2.0**60
-# Number of entries of a temporary array that is computed from a block.
-_COPIED_ENTRIES = CACHED_BYTES // NUMBER_BYTES
 # Sums of squares in this range are accurate, because no relevant term under- or overflows.
 _SAFE = (1e-200, 1e200)
 
@@ -203,7 +201,7 @@ def gram_part(block: Block, weights: FloatArray) -> FloatArray:
     part = np.zeros((size, size))
     # Rows are scaled some at a time, because a scaled copy of all could be as large as the matrix.
     is_sparse = sparse.issparse(matrix)
-    step = max(1, len(factor) if is_sparse else _COPIED_ENTRIES // max(d, 1))
+    step = max(1, len(factor) if is_sparse else CACHED_NUMBERS // max(d, 1))
     for lo in range(0, len(factor), step):
         rows = slice(lo, lo + step)
         scaled = scale_rows(matrix if is_sparse else matrix[rows], factor[rows])

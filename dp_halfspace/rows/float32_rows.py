@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dp_halfspace._arrays import SingleArray
-from dp_halfspace._memory import CACHED_BYTES, NUMBER_BYTES
+from dp_halfspace._memory import CACHED_NUMBERS
 from dp_halfspace.data.record_weights import Weights
 from dp_halfspace.rows.blocks import (
     LONGEST,
@@ -173,9 +173,8 @@ def _write_rows(
     """Yield the rows of a block, some at a time, in an array that may be overwritten."""
     n_rows, d = X.shape
     size = d + constants.shape[1]
-    # The rows that are written at a time stay in the cache.
-    single_bytes = NUMBER_BYTES // 2
-    step = max(1, CACHED_BYTES // (single_bytes * GRAM_GROUP * size)) * GRAM_GROUP
+    # The rows that are written at a time stay in the cache, twice as many as of float64.
+    step = max(1, 2 * CACHED_NUMBERS // (GRAM_GROUP * size)) * GRAM_GROUP
     work = np.empty((step, size), dtype=np.float32)
     for lo in range(0, n_rows, step):
         part = slice(lo, min(lo + step, n_rows))

@@ -199,9 +199,8 @@ def pair_counts(
             above = scores > thresholds
             first, own = above[:, :half], above[:, second]
             shared = scores[:, :half] > thresholds[second]
-            for count, part in zip(
-                counts, (first, own, shared, first & own, first & shared), strict=True
-            ):
+            parts = first, own, shared, first & own, first & shared
+            for count, part in zip(counts, parts, strict=True):
                 count[label] += part.sum(axis=0, dtype=np.uint8)
     return counts
 
@@ -315,16 +314,6 @@ def weight_below(threshold: float, lower: float) -> float:
     return max(_BELOW * 2.0 ** -math.ceil(math.log2(max(ratio, 1.0))), SECOND)
 
 
-def on_side(
-    labels: NDArray[np.bool_], codes: NDArray[np.intp], is_there: NDArray[np.bool_]
-) -> NDArray[np.bool_]:
-    """Return which records on one side of the first cut have one of its labels.
-
-    No record is on both sides.
-    """
-    return is_there & labels[codes]
-
-
 @dataclass(frozen=True, slots=True)
 class StagedSelection:
     """The public numbers of two selections, drawn from the public `seed`.
@@ -426,7 +415,8 @@ class StagedSelection:
         with single_blas_thread():
             for above in (False, True):
                 labels = cut.labels_above == above
-                here = on_side(labels, codes, is_above == above)
+                # Those with its labels; no record is on both sides.
+                here = (is_above == above) & labels[codes]
                 renamed = (np.cumsum(labels) - 1)[codes[here]]
                 side = self._side(cut, above=above)
                 found = side.costs(data.X[here], renamed, weights[labels])
@@ -443,9 +433,8 @@ class StagedSelection:
         belongs = halves(self.n_classes)
         for table, coefficients, thresholds in self.cells.read(X):
             limits = thresholds[None, :] + np.float32(1.0)
-            below = np.stack(
-                [counts_below(coefficients, table, index, limits)[0] for index in members]
-            )
+            found = [counts_below(coefficients, table, index, limits)[0] for index in members]
+            below = np.stack(found)
             above = sizes[:, None] - below
             wrong = (belongs * factors) @ below + (~belongs * factors) @ above
             yield np.asarray(wrong >> WEIGHT_BITS).ravel()
