@@ -5123,9 +5123,15 @@ MUTANTS = [
         ),
         (
             "_Threshold.counts_above",
-            "largest=crossing.COUNT_GRID",
-            "largest=1",
+            "room * crossing.COUNT_GRID",
+            "room",
             "test_weights_of_people_leave_room_for_the_factors_of_utilities",
+        ),
+        (
+            "_Threshold.counts_above",
+            "room * crossing.COUNT_GRID",
+            "crossing.COUNT_GRID",
+            "test_a_slack_beyond_the_number_of_people_leaves_utilities_exact",
         ),
         (
             "_Threshold.slack_for",

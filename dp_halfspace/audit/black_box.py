@@ -142,7 +142,7 @@ def audit(
         raise fits[0].error
     record = next((fit.record for fit in fits if fit.record is not None), None)
     epsilon, delta, mu = _read_claim(record, claim)
-    values, marks = (found.reshape(2, n_fits, -1) for found in _split_outcomes(fits))
+    values, marks = (found.reshape(2, n_fits, -1) for found in _split_outcomes(fits, n_fits))
     bounds = _lower_bounds(values, marks, delta, 1.0 - confidence)
     return AuditResult(*bounds, epsilon, delta, mu)
 
@@ -192,13 +192,15 @@ def _fit_and_read(model: Any, X: Any, y: Any, features: Features | None, points:
     return _Fit(np.concatenate(parts), getattr(fitted, "privacy_", None))
 
 
-def _split_outcomes(fits: Sequence[_Fit]) -> tuple[Matrix, Matrix]:
+def _split_outcomes(fits: Sequence[_Fit], n_fits: int) -> tuple[Matrix, Matrix]:
     """Return numbers, a row for each fit, and marks of all other outcomes, in columns of their own.
 
     They are exceptions, another number of numbers, and special floats that no threshold separates
     from others: NaN, infinities and negative zeros.
     """
-    sizes = [len(fit.numbers) for fit in fits if fit.error is None]
+    # The fits that are counted do not choose how many numbers are compared.
+    first = [fit for place, fit in enumerate(fits) if place % n_fits < n_fits // 2]
+    sizes = [len(fit.numbers) for fit in first if fit.error is None]
     width = Counter(sizes).most_common(1)[0][0] if sizes else 1
     values, marks = np.zeros((len(fits), width)), list[set[Any]]()
     for place, fit in enumerate(fits):

@@ -268,7 +268,9 @@ class _Threshold:
 
     def counts_above(self, data: HeldOut) -> NDArray[np.float64]:
         """Count negative and positive records above every candidate, from the highest one down."""
-        cells = tallies.Cells(2, self.borders, data.people, largest=crossing.COUNT_GRID)
+        # Weights of people leave room for a slack that is larger than all of them together.
+        room = max(1, math.ceil(self.slack_for(math.inf) / self.n))
+        cells = tallies.Cells(2, self.borders, data.people, largest=room * crossing.COUNT_GRID)
         table = sum_over_chunks(tallies.count_scores, data.values, data.codes, cells)
         return np.column_stack([np.zeros(2), np.cumsum(table[:, ::-1], axis=1)])
 

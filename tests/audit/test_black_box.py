@@ -11,10 +11,12 @@ from sklearn.linear_model import LogisticRegression
 from dp_halfspace import OutputPerturbationClassifier, PrivacyLedger, PrivateSearchCV, privacy
 from dp_halfspace.audit import AuditResult, audit
 from dp_halfspace.audit.black_box import (
+    _Fit,
     _lower_bounds,
     _probability_low,
     _read_claim,
     _rows_that_differ,
+    _split_outcomes,
 )
 from dp_halfspace.privacy import Gaussian, PrivacyRecord, Pure
 from dp_halfspace.privacy.randomness import OS_RANDOMNESS
@@ -158,6 +160,12 @@ def test_what_is_no_finite_number_is_an_outcome(how):
     same = audit(Odd(how="none" if how in ("types", "texts", "raises") else how), *PAIR[:2],
                  *PAIR[:2], n_fits=60)  # fmt: skip
     assert not same.is_violated
+
+
+def test_the_counted_fits_do_not_choose_how_many_numbers_are_compared():
+    """Of nine fits four choose; the other five, which have two numbers each, are more."""
+    fits = [_Fit(np.ones(1 if k < 4 else 2)) for _ in range(2) for k in range(9)]
+    assert _split_outcomes(fits, 9)[0].shape == (18, 1)
 
 
 def test_an_exception_of_all_fits_is_raised():

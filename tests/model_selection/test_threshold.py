@@ -8,6 +8,8 @@ import pickle
 import re
 import sys
 import warnings
+from dataclasses import replace
+from fractions import Fraction
 from itertools import count, product
 from types import SimpleNamespace
 from unittest import mock
@@ -542,6 +544,19 @@ def test_weights_of_people_leave_room_for_the_factors_of_utilities(factors_of_pe
     """Sums of weights times these factors are exact, so that no rounding moves a utility."""
     PrivateThresholdClassifier(Rare()).fit(X, Y, groups=np.arange(3000))
     assert factors_of_people == [crossing.COUNT_GRID]
+
+
+def test_a_slack_beyond_the_number_of_people_leaves_utilities_exact():
+    """Excesses lie on both sides of a power of two, beyond which floats are coarser."""
+    rng, people = np.random.default_rng(3), np.repeat(np.arange(50), [*[7] * 49, 1])
+    rows, labels = rng.random(len(people)), rng.integers(2, size=len(people))
+    model, found, labels[-1] = PrivateThresholdClassifier(Given()), [], 1
+    for rows[-1] in (0.0, 1.0):
+        data = model._training_data(rows[:, None], labels, people)
+        plan = replace(model._plan_release(data), slack=2.0**30 + 2.0)
+        above = plan.counts_above(replace(data, values=rows))
+        found.append(plan.utilities(25.0, above).tolist())
+    assert max(abs(Fraction(a) - Fraction(b)) for a, b in zip(*found, strict=True)) == 1
 
 
 @pytest.mark.parametrize("confidence", [0.6, 0.95, 0.99])
