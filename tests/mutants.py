@@ -4213,6 +4213,12 @@ MUTANTS = [
             "scales.scale",
             "test_public_scalers_in_front_count",
         ),
+        (
+            "natural_coefficients",
+            "row_clip is None",
+            "True",
+            "test_the_width_of_a_rare_flag_is_its_standard_deviation",
+        ),
     ),
     *of(
         "inspection/effect_displays.py",
