@@ -127,11 +127,7 @@ def natural_coefficients(model: Any) -> NaturalCoefficients:
         coefficients = coefficients / scales.scale
         errors = None if errors is None else errors / scales.scale
         intercepts = intercepts - coefficients @ scales.center
-        if widths is None:
-            # A released width may be several standard deviations of a rare flag.
-            row_clip = getattr(scaler, "row_clip", None)
-            widths = np.ones(len(scales.scale)) if row_clip is None else row_clip.deviations
-        widths = widths * scales.scale
+        widths = scaler._typical().scale if widths is None else widths * scales.scale
     labels = parts.model.classes_.tolist()
     classes = tuple(labels[1:] if len(coefficients) == 1 else labels)
     return NaturalCoefficients(parts.names, coefficients, intercepts, widths, classes, errors)
