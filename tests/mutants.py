@@ -4213,6 +4213,12 @@ MUTANTS = [
             "scales.scale",
             "test_public_scalers_in_front_count",
         ),
+        (
+            "natural_coefficients",
+            "scaler._typical().scale",
+            "scales.scale",
+            "test_the_width_of_a_rare_flag_is_its_standard_deviation",
+        ),
     ),
     *of(
         "inspection/effect_displays.py",
@@ -4222,6 +4228,12 @@ MUTANTS = [
             "features[1:] - features[0]",
             "features[1:]",
             "test_a_band_is_that_of_the_stated_noise",
+        ),
+        (
+            "_facts",
+            "scales = scales._typical()",
+            "pass",
+            "test_a_rare_flag_of_a_linear_model_is_two_points",
         ),
     ),
     *of(

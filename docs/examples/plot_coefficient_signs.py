@@ -5,7 +5,8 @@ The signs of coefficients
 A table with 15 % positives, flags, counts and skewed columns. Bars of two standard errors of the
 privacy noise follow from released numbers alone; a bar across zero means that noise may have
 decided the sign. Compare signs rather than sizes: slopes are clipped in private fits, so scores are
-longer than log odds. scikit-learn's fit is not private.
+longer than log odds. scikit-learn's fit and the deviations of the columns, which make both
+comparable, are not private; ``natural.widths`` are.
 """
 
 import matplotlib.pyplot as plt

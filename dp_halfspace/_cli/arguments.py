@@ -170,7 +170,7 @@ def _add_plan(add: _Add) -> None:
 def _add_fit(add: _Add) -> None:
     _add_table(add, "CSV, Parquet or Excel file")
     add("--target", _LABELS, metavar="COLUMN", required=True)
-    add("--schema", "JSON with PUBLIC facts about columns, see below", **_FILE)
+    add("--schema", "JSON with PUBLIC facts about columns, see above", **_FILE)
     text = "label set, such as no,yes (default: that of the schema, or the labels in the table)"
     add("--classes", text, action=_List, metavar="LABEL")
     text = "columns that are not features, such as identifiers"
@@ -240,7 +240,8 @@ def _add_table(add: _Add, text: str) -> None:
 def _add_budget(add: _Add, what: str) -> None:
     """Add a budget, the unit of privacy, and the ledger that is charged."""
     add("--epsilon", f"privacy budget of the {what}", type=_budget, required=True)
-    allowed = '"auto" (1/rows^2) or a number in [0, 1/2), with 0 for pure DP'
+    auto = '"auto" (1/rows^2, with --groups 1/persons^2)'
+    allowed = f"{auto} or a number in [0, 1/2), with 0 for pure DP"
     delta = _reader(
         lambda text: text if text == "auto" else float(text),
         lambda delta: delta == "auto" or 0 <= delta < 0.5,

@@ -43,6 +43,8 @@ _DAYS = (
 _FORMATS = tuple(day + clock for day in _DAYS for clock in ("", " %H:%M", " %H:%M:%S"))
 # Number of distinct cells by which most formats are excluded.
 _FIRST_CELLS = 100
+# What a user is told of flags, whose scale would have to be released.
+_FLAGS = 'all numbers are 0 or 1: if others cannot occur, state "boolean"'
 # A number whose comma cannot separate thousands.
 _DECIMAL_COMMA = re.compile(r"\s*[-+]?[0-9]+,(?:[0-9]{1,2}|[0-9]{4,})\s*")
 # A number with a unit behind it.
@@ -109,15 +111,19 @@ class _Cells:
 def guess_column(texts: Any, decimal: str | None, *, looks: bool) -> Guess:
     """Return a proposal for a column of floats or strings; numbers come first.
 
-    What most cells of a column of texts are is found out only if `looks`.
+    What most cells of a column of texts are, and that numbers are flags, is found out only if
+    `looks`.
     """
     if getattr(texts.dtype, "kind", "O") == "f":
-        return Guess({"kind": "number"})
+        numbers = np.unique(texts[~np.isnan(texts)]).tolist() if looks else []
+        return Guess({"kind": "number"}, _FLAGS if numbers == [0.0, 1.0] else "")
     cells = _Cells(texts, decimal)
     found = next(_guesses(cells), None)
     if found == Guess({"kind": "number"}) and cells.commas and decimal not in (".", ","):
         row = cells.row_of(cells.commas)
         return Guess(found.rule, f"{row} has a decimal comma: only with --decimal , 1.234 is 1234")
+    if found == Guess({"kind": "number"}) and looks and {v for _, v, _ in cells.there} == {0, 1}:
+        return Guess(found.rule, _FLAGS)
     return found or Guess({"kind": "text"}, _look_at_text(texts, cells) if looks else "")
 
 

@@ -33,6 +33,7 @@ from dp_halfspace._repeated_fits import fits_not_counted
 from dp_halfspace.audit import mechanism_checks as checks
 from dp_halfspace.audit._visible import attributes, digest_class_attributes, fingerprint
 from dp_halfspace.audit.black_box import clone_without_ledgers
+from dp_halfspace.data.validation import n_rows
 from dp_halfspace.privacy.events import Gaussian, RandomStopping
 from dp_halfspace.privacy.interception import Answer, intercept_releases
 from dp_halfspace.privacy.randomness import OS_RANDOMNESS, ByteSource, SeededBytes
@@ -176,6 +177,12 @@ def replay(
     """
     checked_size("n_histories", n_histories)
     seed = None if random_state is None else checked_size("random_state", random_state, least=0)
+    # A function may take persons, who may have any numbers of rows.
+    if hasattr(estimator, "fit") and n_rows(X) != n_rows(X_neighbour):
+        raise ValueError(
+            "X and X_neighbour must have the same number of rows, which is public: neighbours "
+            "differ in one replaced record"
+        )
     source = OS_RANDOMNESS if seed is None else SeededBytes(seed, "replay")
     pair, histories = ((X, y), (X_neighbour, y_neighbour)), []
     with _REPLAY_LOCK:

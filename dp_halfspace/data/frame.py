@@ -260,7 +260,8 @@ def column_of(
     # A mapping would be read as its keys, each of which is another one.
     is_other = isinstance(values, str | bytes | Mapping | Set)
     if is_other or not hasattr(values, "__len__") or getattr(values, "ndim", 1) != 1:
-        raise ValueError(f"{name} must be one-dimensional: {what}")
+        no_name = ", and not the name of a column" if isinstance(values, str) else ""
+        raise ValueError(f"{name} must be one-dimensional: {what}{no_name}")
     check_length(name, values, n_rows, hides_rows=hides_rows)
     if not (hasattr(values, "iloc") or hasattr(values, "type")):
         if str(getattr(values, "dtype", None)) in _BEYOND_ARROW:

@@ -125,6 +125,14 @@ class RowClip:
     longest: float
     norm: float = math.inf
 
+    @property
+    def deviations(self) -> FloatArray:
+        """Standard deviations of the columns as the fit clipped them, by the second moment.
+
+        What the noise hides counts as variance.
+        """
+        return np.asarray(np.linalg.norm(np.linalg.inv(self.whitening), axis=1))
+
     def shorten(self, rows: FloatArray) -> None:
         """Shorten long rows towards the mean, in place."""
         for lo in range(0, len(rows), AT_ONCE):

@@ -95,9 +95,9 @@ class AccuracyPlan:
 def outlook(n_samples: int, n_features: int, epsilon: float = 1.0) -> Outlook:
     """Estimate in microseconds how well a fit will rank the records, if no class is rare.
 
-    Every fit makes this estimate and warns if little is to be expected. `plan_accuracy` runs
-    simulations, takes seconds, and estimates accuracies for a kind of table, also with a rare
-    class: believe it where the two disagree.
+    Every fit that the rule is for makes this estimate and warns if little is to be expected.
+    `plan_accuracy` runs simulations, takes seconds, and estimates accuracies for a kind of table,
+    also with a rare class: believe it where the two disagree.
 
     Parameters
     ----------

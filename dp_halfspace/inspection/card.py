@@ -312,8 +312,9 @@ def _coefficients(natural: NaturalCoefficients) -> str:
     heads = ("Column", *(f"score of {label}, per unit" for label in natural.classes), "importance")
     return (
         f"<p>The {len(rows)} of {len(natural.names)} columns with the largest importance, and what "
-        "one unit of each adds to the score. The importance is the change of the score over the "
-        "released width of the column, if there is one; of several scores, the largest difference. "
+        "one unit of each adds to the score. The importance is the change of the score over about "
+        "one standard deviation of the column, as far as the fit released it; of several scores, "
+        "the largest difference. A rare flag may seem more important than it is. "
         f"{noise}</p>\n{table(heads, *rows)}"
     )
 

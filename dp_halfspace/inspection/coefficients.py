@@ -28,7 +28,8 @@ class NaturalCoefficients:
     intercepts : ndarray of shape (1,) or (n_classes,)
         Scores of a row of zeros.
     widths : ndarray of shape (n_features,) or None
-        Public or released width of each column, None if the model has none.
+        Width of each column: its standard deviation by the released second moment, as the fit
+        clipped it; without a moment its public or released width, None if the model has none.
     classes : tuple
         Labels of the scores: the second label only, for two classes.
     errors : ndarray of the shape of `coefficients`, or None
@@ -126,7 +127,7 @@ def natural_coefficients(model: Any) -> NaturalCoefficients:
         coefficients = coefficients / scales.scale
         errors = None if errors is None else errors / scales.scale
         intercepts = intercepts - coefficients @ scales.center
-        widths = scales.scale if widths is None else widths * scales.scale
+        widths = scaler._typical().scale if widths is None else widths * scales.scale
     labels = parts.model.classes_.tolist()
     classes = tuple(labels[1:] if len(coefficients) == 1 else labels)
     return NaturalCoefficients(parts.names, coefficients, intercepts, widths, classes, errors)

@@ -266,6 +266,7 @@ def _facts(model: Any) -> list[_Fact]:
         columns, scales = model.encoding_.columns, model.column_scales_
         released = model._columns_in_estimated_scales
     elif isinstance(scales, ReleasedScaler):
+        scales = scales._typical()
         columns = [Column(str(name), "number") for name in column_names(model)]
         released = {column.name for column in columns}
     else:

@@ -38,7 +38,9 @@ def describe_refusal(cap: Cap, balance: Balance, record: PrivacyRecord) -> str:
     before = describe_state(cap, balance)
     spent = describe_spent(cap, [*balance.events, *record.events])
     text = f"The release asks for {asked}. Before it: {before}. With it, {spent} would be spent"
-    if cap.adaptive:
+    if cap.delta == 0.0 < record.delta:
+        text += ". A ledger with delta 0 accepts pure DP releases only, such as fits with delta=0"
+    elif cap.adaptive and cap.delta > 0.0:
         rule = "accepts Gaussian and pure DP releases only, and counts both as Gaussian noise"
         text += f". An adaptive ledger {rule}"
     return text

@@ -257,6 +257,11 @@ class _Threshold:
         return {**target, "thresholds": self.borders}
 
     @property
+    def name(self) -> str:
+        """What the target is called."""
+        return "false positive rate" if self.target == "fpr" else self.target
+
+    @property
     def takes(self) -> float:
         """Number that the positive records, or for a false positive rate all records, must exceed.
 
@@ -464,6 +469,13 @@ class PrivateThresholdClassifier(PrefitClassifier):
 
     def _warn_of_release(self, plan: _Threshold, data: HeldOut) -> None:
         """Warn where every record is predicted positive, or none, or may be by the noisy count."""
+        if self.threshold_ == -math.inf and plan.target != "recall":
+            warn_caller(
+                "the threshold is infinite: every record is predicted positive, because that "
+                f"already meets a {plan.name} of {self.value:g}, as far as the noise shows it. "
+                "Only a harder target leaves records out"
+            )
+            return
         verb, count = "is" if math.isinf(self.threshold_) else "may be", self.n_positive_
         if data.n <= plan.takes:
             return
@@ -476,12 +488,11 @@ class PrivateThresholdClassifier(PrefitClassifier):
     def _warn(self, plan: _Threshold, unit: str, there: str, verb: str) -> None:
         """Say what the target takes, what there is, and what follows."""
         kind = unit if plan.target == "fpr" else f"positive {unit}"
-        name = "false positive rate" if plan.target == "fpr" else plan.target
         # What the candidate that meets every target predicts.
         who = "every" if plan.target == "recall" else "no"
         ample = crossing.AMPLE * plan.takes
         warn_caller(
-            f"a {name} of {self.value:g} at epsilon={self.epsilon:g} takes more than "
+            f"a {plan.name} of {self.value:g} at epsilon={self.epsilon:g} takes more than "
             f"{plan.takes:.0f} {kind}, better {ample:.0f}, and {there}: {who} record "
             f"{verb} predicted positive, which says nothing. More records, a larger epsilon or an "
             "easier target leave room for a threshold"

@@ -129,6 +129,10 @@ class ColumnScaler(DenseTransformer):
     def _scales(self) -> tuple[ColumnScales, float]:
         """Return centre and width of each column, and the largest absolute value of a result."""
 
+    def _typical(self) -> ColumnScales:
+        """Return the centre of each column, and about its standard deviation."""
+        return self._scales()[0]
+
     def in_column_scales(self, X: NDArray[Any]) -> NDArray[np.float64]:
         """Centre, scale and clip columns that are already checked; see `transform`."""
         _refuse_sparse(X)
@@ -191,6 +195,17 @@ class ReleasedScaler(ColumnScaler):
         if self.row_clip is not None:
             self.row_clip.shorten(rows)
         return rows
+
+    def _typical(self) -> ColumnScales:
+        """Return what the second moment of a fit shows of clipped columns, if there was one.
+
+        The scale of a rare flag may be several of its standard deviations.
+        """
+        scales = super()._typical()
+        if self.row_clip is None:
+            return scales
+        center = scales.center + scales.scale * self.row_clip.mean
+        return ColumnScales(center, scales.scale * self.row_clip.deviations)
 
     def _scales(self) -> tuple[ColumnScales, float]:
         require("positive", clip=self.clip)

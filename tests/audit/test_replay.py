@@ -780,6 +780,8 @@ def test_ledger_seed_and_patches_are_left_alone():
     with pytest.raises(ValueError, match="must have the same number of rows"):
         replay(OUTPUT, X, y[:5], other, other_y[:5], n_histories=1)
     assert interception._ANSWER.get() is None
+    with pytest.raises(ValueError, match="X and X_neighbour must have the same number of rows"):
+        replay(OUTPUT, X, y, other[:5], other_y[:5])
 
 
 def test_other_threads_draw_their_noise_as_ever():

@@ -132,6 +132,17 @@ def test_a_remark_is_named_with_the_rule_that_takes_it_for_missing(folder, capsy
     assert "most cells are numbers with --decimal , and row 3" in said
 
 
+@pytest.mark.parametrize(
+    ("cells", "is_flag"),
+    [(["0", "1", ""], True), (["+0", "1"], True), (["0", "1", "2"], False), (["0", "<1"], False)],
+)
+def test_flags_among_numbers_are_named(folder, capsys, cells, is_flag):
+    """Their scales are hard to release, and what is stated needs none."""
+    found, errors = template(folder, capsys, *cells)
+    assert ("column 'crp': all numbers are 0 or 1" in errors) == is_flag
+    assert found == "number"
+
+
 @pytest.mark.parametrize("name", PROPOSED)
 def test_a_template_proposes_notations_with_the_row_to_look_at(folder, capsys, name):
     cells, rule, row = PROPOSED[name]

@@ -21,7 +21,7 @@ from dp_halfspace.inspection import (
 )
 from dp_halfspace.preprocessing import PublicScaler
 from dp_halfspace.preprocessing.scalers import CellScaler
-from tests.support import every_estimator, one_of_each
+from tests.support import every_estimator, fitted, one_of_each
 
 RNG = np.random.default_rng(3)
 # An age, platelets per microlitre, and a laboratory value.
@@ -61,11 +61,23 @@ def test_they_give_the_scores_of_a_model_in_learnt_units(n_classes):
     ratio = np.abs(model.coef_ / natural.coefficients)
     np.testing.assert_allclose(ratio, np.tile(model.scaler_.scale, (len(ratio), 1)))
     assert ratio[:, 1].min() > 1e4
-    sizes = np.abs(model.coef_[0]) if n_classes == 2 else np.ptp(model.coef_, axis=0)
+    effects = natural.coefficients * natural.widths
+    sizes = np.abs(effects[0]) if n_classes == 2 else np.ptp(effects, axis=0)
     expected = dict(zip(["x0", "x1", "x2"], sizes, strict=True))
     assert natural.importances == pytest.approx(expected)
     assert list(natural.importances.values()) == sorted(natural.importances.values())[::-1]
     assert natural.classes == ((1,) if n_classes == 2 else (0, 1, 2))
+
+
+def test_the_width_of_a_rare_flag_is_its_standard_deviation():
+    """Its released scale is several of them; the released second moment knows better."""
+    rng = np.random.default_rng(0)
+    rows = np.column_stack([rng.normal(60, 12, 20_000), rng.random(20_000) < 0.04])
+    y = (0.05 * (rows[:, 0] - 60) + rows[:, 1] + rng.logistic(size=20_000) > 2).astype(int)
+    model = AdaptiveMarginClassifier(epsilon=3, classes=[0, 1])
+    natural = natural_coefficients(fitted(model, rows, y, random_state=0))
+    ratios = natural.widths / rows.std(axis=0)
+    assert 0.5 < ratios.min() <= ratios.max() < 1.5
 
 
 def test_public_scalers_in_front_count():
@@ -85,7 +97,7 @@ def test_public_scalers_in_front_count():
     found = scores_of(natural, X)[inner, 0]
     np.testing.assert_allclose(found, both.decision_function(X)[inner], rtol=1e-9, atol=1e-9)
     # A width of the second scaler is in units of the first one.
-    learnt = both[-1].scaler_.scale
+    learnt = natural_coefficients(both[-1]).widths
     np.testing.assert_allclose(natural.widths, learnt * [60, 300_000, 0.5])
 
 

@@ -8,6 +8,7 @@ from sklearn.base import clone
 from dp_halfspace import AdaptiveMarginClassifier, PrivateKernelClassifier, PrivateTableClassifier
 from dp_halfspace.inspection import ColumnEffect, EffectsDisplay, effect_displays, model_card
 from dp_halfspace.inspection.effect_displays import is_flag
+from tests.support import fitted
 
 
 def data(n_classes=2):
@@ -148,6 +149,17 @@ def test_zeros_and_ones_in_an_array_are_two_points():
 )
 def test_zeros_and_ones_are_known_by_the_largest_deviation(centre, scale, ends, expected):
     assert is_flag(centre, scale, ends) is expected
+
+
+def test_a_rare_flag_of_a_linear_model_is_two_points():
+    """Its released scale is several of its deviations, which the second moment knows better."""
+    rng = np.random.default_rng(0)
+    rows = np.column_stack([rng.normal(60, 12, 20_000), rng.random(20_000) < 0.04])
+    y = (0.05 * (rows[:, 0] - 60) + rows[:, 1] + rng.logistic(size=20_000) > 2).astype(int)
+    model = fitted(AdaptiveMarginClassifier(epsilon=3, classes=[0, 1]), rows, y, random_state=0)
+    age, flag = EffectsDisplay.from_estimator(model).columns
+    assert not age.labels
+    assert flag.labels == ("0", "1")
 
 
 def test_a_column_without_a_range_or_a_released_scale_has_no_axis():

@@ -306,6 +306,18 @@ def test_refusals_state_what_was_asked_and_spent_and_both_together():
             ledger.charge(asked)
 
 
+@pytest.mark.parametrize("adaptive", [False, True])
+def test_a_ledger_without_delta_says_what_it_accepts(adaptive):
+    """Also an adaptive one, which accepts no Gaussian release then."""
+    ledger = PrivacyLedger(epsilon=1.0, delta=0.0, adaptive=adaptive)
+    with pytest.raises(BudgetError, match="pure DP releases only, such as fits with delta=0") as no:
+        ledger.charge(record([Gaussian(0.1)], 1e-6))
+    assert "Gaussian" not in str(no.value)
+    with pytest.raises(BudgetError) as no:
+        ledger.charge(record([Pure(2.0)]))
+    assert "releases only" not in str(no.value)
+
+
 def test_an_adaptive_ledger_counts_the_dearer_kind():
     """One of two kinds: as Gaussian, or as a choice, whichever costs more in any order."""
     for event, alike in ((Either(0.1, 0.9), Gaussian(0.9)), (Either(0.5, 0.1), Exponential(0.5))):

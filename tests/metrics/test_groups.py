@@ -182,7 +182,7 @@ def test_no_interval_is_given_for_a_last_group_that_may_be_empty(metric):
     [
         ({"by_values": None}, "by and by_values go together"),
         ({"by": None}, "by and by_values go together"),
-        ({"by": "ward"}, "by must be one-dimensional"),
+        ({"by": "ward"}, "the group of each record, and not the name of a column"),
         ({"by": WARD[:-1]}, "X and by must have the same number of rows, got 600 and 599"),
         ({"by": WARD[:-1], "groups": np.arange(600)}, "X and by must have the same number of rows"),
         ({"by": WARD[:, None]}, "by must be one-dimensional"),

@@ -540,6 +540,14 @@ def test_a_threshold_that_says_nothing_is_said(target, who):
     assert model.privacy_.epsilon == 1e6
 
 
+def test_a_precision_that_all_records_have_is_called_too_easy():
+    """Not one that takes more records, because none is predicted positive."""
+    model = PrivateThresholdClassifier(Rare(), target="precision", value=0.03, epsilon=3.0)
+    (text,) = warned(model, X, Y)
+    assert text.startswith("the threshold is infinite: every record is predicted positive")
+    assert (model.predict(X) == 1).all()
+
+
 def test_weights_of_people_leave_room_for_the_factors_of_utilities(factors_of_people):
     """Sums of weights times these factors are exact, so that no rounding moves a utility."""
     PrivateThresholdClassifier(Rare()).fit(X, Y, groups=np.arange(3000))
