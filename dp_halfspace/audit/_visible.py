@@ -10,7 +10,7 @@ import functools
 import struct
 import weakref
 from collections import deque
-from collections.abc import Iterator, Mapping
+from collections.abc import ItemsView, Iterator, KeysView, Mapping, ValuesView
 from contextlib import suppress
 from hashlib import blake2b
 from types import CellType, CodeType, FunctionType, MemberDescriptorType, MethodType, ModuleType
@@ -134,13 +134,15 @@ class _Digests:
                 yield repr(value).encode(errors="surrogatepass")
             case np.ndarray() | np.generic():
                 yield repr((value.dtype, value.shape, value.strides)).encode()
-                is_plain = not value.dtype.hasobject
-                yield from [value.tobytes()] if is_plain else map(self.of, value.ravel().tolist())
+                is_plain, cells = not value.dtype.hasobject, np.asarray(value)
+                yield from [cells.tobytes()] if is_plain else map(self.of, cells.ravel().tolist())
+            case memoryview():
+                yield value.tobytes()
             case Mapping():
                 yield from (self.of(part) for pair in value.items() for part in pair)
             case set() | frozenset():
                 yield from sorted(map(self.of, value))
-            case list() | tuple() | deque():
+            case list() | tuple() | deque() | KeysView() | ValuesView() | ItemsView():
                 yield from map(self.of, value)
             case weakref.ref():
                 yield self.of(value())

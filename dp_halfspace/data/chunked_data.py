@@ -74,7 +74,8 @@ def check_chunks(
     allow_missing: bool = False,
 ) -> TrainingData:
     """Validate features and labels in chunks without touching the estimator."""
-    if classes is None and isinstance(y, np.ndarray) and y.dtype.kind in "biuU":
+    is_seen = classes is None and isinstance(y, np.ndarray) and y.dtype.kind in "biuU"
+    if is_seen:
         # Labels in a single array are in this process, so their set can be read from them, as for
         # rows in memory; it is then treated as public.
         warn_caller(LABEL_SET)
@@ -84,7 +85,8 @@ def check_chunks(
     probe = stand_in(estimator)
     rows = checked_chunks(probe, X, reset=True, allow_missing=allow_missing)
     codes, label_set = _encode_labels(rows, y, classes)
-    return TrainingData(rows, codes, label_set, getattr(probe, "feature_names_in_", None))
+    names = getattr(probe, "feature_names_in_", None)
+    return TrainingData(rows, codes, label_set, names, are_labels_seen=is_seen)
 
 
 def labelled_chunks(X: Any, y: Any, classes: ArrayLike) -> tuple[Chunks, Chunks]:

@@ -70,7 +70,8 @@ class TrainingData:
     """A validated training set; `class_indices` are positions in the sorted public `classes`.
 
     Rows that `people` own are sorted by person. `X` and `class_indices` may be in chunks.
-    `weights` in [0, 1] are private and belong to the records.
+    `weights` in [0, 1] are private and belong to the records. `are_labels_seen` says that nobody
+    stated the classes, which are the labels that occur.
     """
 
     X: Any
@@ -79,6 +80,7 @@ class TrainingData:
     feature_names: NDArray[Any] | None
     people: People | None = None
     weights: NDArray[np.float64] | None = None
+    are_labels_seen: bool = False
 
     @property
     def n_privacy_units(self) -> int:
@@ -108,7 +110,8 @@ def check_training_data(
         # warns if half of the labels differ, which would reveal a private number of rows.
         check_classification_targets(np.repeat(label_set, 3) if hides_rows else label_set[indices])
         warn_caller(LABEL_SET)
-    return TrainingData(X, indices, label_set, getattr(probe, "feature_names_in_", None))
+    names = getattr(probe, "feature_names_in_", None)
+    return TrainingData(X, indices, label_set, names, are_labels_seen=classes is None)
 
 
 def n_rows(X: Any) -> int:

@@ -284,11 +284,10 @@ class PrivateClassifier(ClassifierMixin, SharedLedger, ABC):
 
     def _public_parameters(self, data: TrainingData) -> dict[str, Any]:
         """List the facts that the guarantee treats as public in every fit."""
-        is_stated = self.classes is not None
         return {
             "n_samples": data.n_privacy_units,
             "classes": data.classes.tolist(),
-            "classes_source": "stated by the user" if is_stated else LABELS_SEEN,
+            "classes_source": LABELS_SEEN if data.are_labels_seen else "stated by the user",
             "class_weight": self.class_weight,
             **({} if data.weights is None else {"sample_weight": "private, in [0, 1]"}),
         }

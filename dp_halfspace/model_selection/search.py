@@ -49,7 +49,7 @@ from dp_halfspace.privacy.record import PrivacyRecord
 _Params: TypeAlias = dict[str, Any]
 # The grid, the candidates in its order, the record of one fit, and delta.
 _Data: TypeAlias = tuple[list[_Params], list[Any], PrivacyRecord, float]
-# Public facts of a candidate that hold for the search.
+# Public facts of a candidate that hold for the search if they hold for every candidate.
 _KEPT_FACTS = ("n_samples", "classes", "classes_source", "data_norm", "columns")
 # Decided by the search itself, so they cannot be searched over.
 _OWN = ("epsilon", "delta", "ledger", "random_state")
@@ -331,14 +331,15 @@ class PrivateSearchCV(WrappingClassifier):
     def _planned(self, data: _Data) -> tuple[SearchPlan, PrivacyRecord]:
         """Fix every public number of a search."""
         grid, candidates, first, delta = data
-        epsilon, facts = float(self.epsilon), dict(first.public)
+        epsilon = float(self.epsilon)
         with IGNORED_WARNINGS:
-            search = Search(candidates, facts["n_samples"], epsilon, delta)
+            search = Search(candidates, dict(first.public)["n_samples"], epsilon, delta)
             plan = plan_search(search, self.selection, float(self.miss))
+            known = [dict(record.public) for record in search.records(plan.epsilon)]
         scoring = self.scoring if isinstance(self.scoring, str) else repr(self.scoring)
-        # What columns hold follows from the schema, which a grid may state.
-        names = {name for params in grid for name in params}
-        kept = [name for name in _KEPT_FACTS if name != "columns" or "schema" not in names]
+        kept = [k for k in _KEPT_FACTS if all(each.get(k) == known[0].get(k) for each in known)]
+        if not {"classes", "classes_source"} <= {*kept}:
+            raise ValueError("the grid changes the label set: state classes in the estimator alone")
         record = PrivacyRecord(
             epsilon=epsilon,
             delta=delta,
@@ -346,7 +347,7 @@ class PrivateSearchCV(WrappingClassifier):
             events=plan.events,
             noise=noise_kind(self.random_state, epsilon),
             public={
-                **{k: v for k, v in facts.items() if k in kept},
+                **{k: v for k, v in known[0].items() if k in kept},
                 "estimator": type(self.estimator).__name__,
                 "scoring": scoring,
                 "candidates": [sorted(params.items(), key=str) for params in grid],

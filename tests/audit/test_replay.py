@@ -720,6 +720,11 @@ def test_digests_tell_values_apart_and_nothing_else():
         np.eye(2, 3), np.asfortranarray(np.eye(2, 3)), hollow(),
     ]  # fmt: skip
     assert len({fingerprint(value) for value in values}) == len(values)
+    # Numbers behind a mask, and what cannot be pickled or copied.
+    unlike = [np.ma.array([each], mask=True) for each in (1.0, 2.0)]
+    unlike += [view(each) for view in (dict.keys, dict.values) for each in ({1: 2}, {3: 4})]
+    unlike += [memoryview(b"0"), memoryview(b"1")]
+    assert len({fingerprint(value) for value in unlike}) == len(unlike)
     for value in values:
         # What hides its state loses it in a copy, and a copy of an array may have other strides.
         if not isinstance(value, Quiet) and value is not backwards and not callable(value):

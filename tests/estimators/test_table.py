@@ -91,6 +91,7 @@ def test_more_classes_arrays_and_a_public_label_set():
         warnings.filterwarnings("ignore", "schema does not state")
         model = PrivateTableClassifier(schema=entry, epsilon=5.0).fit(FRAME, labels)
     assert model.decision_function(TEST).shape == model.predict_proba(TEST).shape == (1000, 3)
+    assert "the label set" not in model.privacy_.summary()
     numbers = FRAME[["age", "platelets"]].to_numpy()
     model = PrivateTableClassifier(classes=["no", "yes"], schema={"0": [0, 120]}).fit(
         numbers, LABELS

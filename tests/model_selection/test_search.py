@@ -501,6 +501,16 @@ def test_a_pure_estimator_is_searched_with_pure_dp():
     assert plan.epsilon == pytest.approx(9.0, rel=1e-5)
 
 
+def test_a_search_has_the_facts_of_all_candidates_and_one_label_set():
+    """A candidate that takes the labels from the records would give away which of them occur."""
+    plans = [search(grid={"classes": [each]}).plan(X, Y) for each in ([0, 1], None)]
+    sources = [dict(plan.public)["classes_source"] for plan in plans]
+    assert sources == ["stated by the user", "taken from the labels seen"]
+    with pytest.raises(ValueError, match="the grid changes the label set"):
+        search(grid={"classes": [[0, 1], None]}).plan(X, Y)
+    assert "data_norm" not in dict(search(grid={"data_norm": [1.0, 2.0]}).plan(X, Y).public)
+
+
 def test_columns_are_no_fact_of_a_search_that_chooses_their_schema():
     schemas = [dict.fromkeys(map(str, range(X.shape[1])), kind) for kind in ("number", [-1, 1])]
     model = PrivateTableClassifier(classes=[0, 1], schema=schemas[0])
