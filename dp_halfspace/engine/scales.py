@@ -442,8 +442,9 @@ class ColumnScalesPlan:
     def _use_moments(self, known: KnownScales, noisy: FloatArray) -> KnownScales:
         sums, (of_mean, of_square) = noisy / self.n_samples, self._variances(noisy.shape[1])
         mean = CLIP * sums[0] * _kept(of_mean)
-        square = 1.0 + (CLIP**2 / _SQUARE_WEIGHT * sums[1] - 1.0) * _kept(of_square)
-        factor = np.sqrt(np.clip(square - mean**2, _SMALLEST_SQUARE, CLIP**2))
+        variance = CLIP**2 / _SQUARE_WEIGHT * sums[1] - mean**2
+        square = 1.0 + (variance - 1.0) * _kept(of_square)
+        factor = np.sqrt(np.clip(square, _SMALLEST_SQUARE, CLIP**2))
         found = released(known.scales)
         scales = ColumnScales(found.center + found.scale * mean, found.scale * factor)
         return replace(known, scales=scales)
