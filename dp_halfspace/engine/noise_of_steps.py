@@ -79,11 +79,12 @@ def rescaled(known: Known) -> Known:
         return known
     n_classes = len(intercepts)
     scores = ScoresOfMany.of(intercepts, covariance, known.class_weights, clip_of(n_classes))
-    curvatures = total * np.multiply.outer(scores.curvatures, moment)
-    variances = np.multiply.outer(scores.slope_variances, moment)
-    # The mean of the noise over the classes was subtracted.
-    by_noise = (1.0 - 1.0 / n_classes) * walk.common_variance(curvatures).sum() / total
-    by_sample = float((walk.drift(curvatures) * variances).sum())
+    by_noise = by_sample = 0.0
+    for curvature, variance in zip(scores.curvatures, scores.slope_variances, strict=True):
+        along_each = total * curvature * moment
+        # The mean of the noise over the classes was subtracted.
+        by_noise += (1.0 - 1.0 / n_classes) * float(walk.common_variance(along_each).sum()) / total
+        by_sample += float(walk.drift(along_each) @ moment) * variance
     product = float((walk.last[:size] * points).sum()) / (walk.n_averaged * total)
     noise = walk.deviation * float(np.linalg.norm(points)) / (math.sqrt(walk.n_averaged) * total)
     factor = scores.factor(product - by_noise - by_sample, noise, by_sample)
