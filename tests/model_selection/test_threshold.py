@@ -125,6 +125,11 @@ def utilities_of(labels, scores, target, slack):
     return crossing_utilities(excess)
 
 
+def test_a_recall_counts_positives_below_every_border():
+    excess = excess_of("recall", 0.5, np.array([0.0, 1.0, 3.0, 8.0]), np.zeros(4))
+    np.testing.assert_array_equal(excess, [-4.0, -3.0, -1.0, 4.0])
+
+
 @every_target
 @pytest.mark.parametrize("slack", [0.0, 2.0])
 def test_utilities_of_all_small_tables_move_by_one_at_most(target, slack):

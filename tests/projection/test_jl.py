@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dp_halfspace.projection import draw_rademacher, jl_dimension, jl_distortion, jl_margin
+from dp_halfspace.projection import draw_rademacher, jl_dimension, jl_distortion, jl_margin, linear
 from dp_halfspace.projection.linear import RademacherMap
 from tests.projection.references import matrix_of
 
@@ -39,6 +39,14 @@ def test_bits_are_read_highest_first():
     np.testing.assert_allclose(
         matrix_of(projection)[:, 0] * math.sqrt(10), [-1, 1, -1, -1, 1, 1, 1, 1, 1, -1]
     )
+
+
+def test_signs_in_several_blocks_are_those_of_one(monkeypatch):
+    projection = draw_rademacher(5, 70, np.random.default_rng(0))
+    whole = matrix_of(projection)
+    monkeypatch.setattr(linear, "rows_of_block", lambda n_bytes: 2)
+    np.testing.assert_array_equal(matrix_of(projection), whole)
+    assert len(list(projection._signs())) > 2
 
 
 @given(margins, counts, betas)

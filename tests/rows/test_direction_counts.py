@@ -127,7 +127,9 @@ def wrongly_set_aside():
     return wrong
 
 
-def test_records_that_are_set_aside_count_as_they_would_otherwise():
+@pytest.mark.parametrize("at_once", [7, 10**6])
+def test_records_that_are_set_aside_count_as_they_would_otherwise(monkeypatch, at_once):
+    monkeypatch.setattr(directions, "AT_ONCE", at_once)
     rng = np.random.default_rng(5)
     codes, centre = (rng.random(60) < 0.3).astype(int), np.array([3.0, 2.0, 1.0])
     rows = integer_rows(normalised_rows(rng.standard_normal((60, 3)), 1.0, None))
@@ -161,6 +163,12 @@ def test_records_are_set_aside_only_where_all_directions_agree():
     rows = integer_rows(Rows(np.eye(3)))
     assert open_records(everywhere, rows, np.arange(3))[1] == (0, 0)
     assert len(open_records(everywhere, rows, np.arange(3))[0]) == 3
+
+
+def test_directions_are_rounded_to_the_nearest_integers():
+    stream = DirectionStream(3, 4, (0,), centre=np.array([1.0, 2.0, 2.0]), radius=0.0)
+    exact = stream.length * np.array([[1.0], [2.0], [2.0]]) / 3.0
+    assert np.abs(stream.block(0) - exact).max() <= 0.5
 
 
 def test_a_record_on_the_edge_of_a_cone_is_not_set_aside():

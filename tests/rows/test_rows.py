@@ -67,6 +67,14 @@ def test_products_do_not_depend_on_the_storage(X, scale, bias):
     assert part.row_bound == 9.0
 
 
+def test_the_last_block_of_scores_may_be_a_single_row():
+    n = blocks.block_size(10**6, 3, is_sparse=False) + 1
+    rows = Rows(np.ones((n, 3), order="F"))
+    assert rows.block_rows == n - 1
+    for w in np.eye(3):
+        np.testing.assert_array_equal(rows.scores(w), 1.0)
+
+
 @pytest.mark.parametrize("kind", [np.float32, np.float64])
 def test_blocks_in_one_work_space_are_read_one_after_the_other(kind):
     """Those of another type, and those with factors that are applied to their rows."""
