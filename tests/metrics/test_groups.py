@@ -110,7 +110,9 @@ def test_columns_of_any_library_and_people_in_any_order():
 
 
 def test_a_text_says_which_scores_are_known():
-    text = str(private_score(Known(), X, Y, by=WARD, by_values=WARDS, epsilon=8.0))
+    found = private_score(Known(), X, Y, by=WARD, by_values=WARDS, epsilon=8.0)
+    assert list(dict(found.privacy_.public)["by_values"]) == [*map(str, WARDS)]
+    text = str(found)
     assert re.search(r"accuracy, north: \d\.\d{3}, 95 % interval \d\.\d{3} to \d\.\d{3}\n", text)
     assert "accuracy, other: " in text
     few = private_score(Known(), X[:9], Y[:9], by=WARD[:9], by_values=WARDS, epsilon=0.01)

@@ -865,3 +865,9 @@ def test_intervals_cover_on_real_tables(table):
     for metric, delta, n in product(sorted(METRICS), (1e-6, 0), (500, 2000)):
         found = score_coverage.figures(people, metric, n, 2000, epsilon=1.0, delta=delta)
         assert found.coverage > 0.94, (metric, delta, n, found)
+
+
+def test_a_metric_without_cells_releases_no_quartiles():
+    with record_releases() as releases:
+        private_score(Known(), X, Y, metric="accuracy", delta=1e-6)
+    assert len(releases) == 1

@@ -125,6 +125,12 @@ def utilities_of(labels, scores, target, slack):
     return crossing_utilities(excess)
 
 
+@pytest.mark.parametrize(("model", "grid"), [(RareChances(), "_LOG_ODDS"), (Rare(), "_PLACES")])
+def test_candidates_are_log_odds_if_there_are_probabilities(model, grid):
+    fitted = PrivateThresholdClassifier(model, epsilon=math.inf).fit(X, Y)
+    assert list(dict(fitted.privacy_.public)["thresholds"]) == getattr(prefit, grid).tolist()
+
+
 def test_a_recall_counts_positives_below_every_border():
     excess = excess_of("recall", 0.5, np.array([0.0, 1.0, 3.0, 8.0]), np.zeros(4))
     np.testing.assert_array_equal(excess, [-4.0, -3.0, -1.0, 4.0])

@@ -1,6 +1,9 @@
 """Random Fourier features: the mean of exact kernels, and frequencies that are finite."""
 
+import math
+
 import numpy as np
+import pytest
 
 from dp_halfspace.projection.features import draw_fourier
 from tests.projection.references import kernel_at
@@ -29,3 +32,8 @@ def test_frequencies_are_finite_for_the_smallest_scale():
     """An infinite one would turn the zeros of a row, and only these, into NaN."""
     drawn = draw_fourier(3, np.full(8, 1e-300), np.random.default_rng(0))
     assert np.isfinite(drawn.apply(np.zeros((1, 3)))).all()
+
+
+def test_short_length_scales_have_high_frequencies():
+    turns = draw_fourier(3, np.full(2000, 0.02), np.random.default_rng(0)).frequencies
+    assert turns.std() == pytest.approx(1.0 / (0.04 * math.pi), rel=0.05)

@@ -12,6 +12,7 @@ from scipy.stats import chisquare
 from dp_halfspace.engine.plan import LinearPrior, PublicFacts
 from dp_halfspace.privacy.budget import Budget
 from dp_halfspace.privacy.exponential import CountedChoice, TalliedChoice
+from dp_halfspace.privacy.noise import DiscreteLaplaceNoise
 from dp_halfspace.privacy.randomness import SeededBytes
 from dp_halfspace.rows import directions as cells_module
 from dp_halfspace.rows.directions import (
@@ -24,9 +25,11 @@ from dp_halfspace.rows.directions import (
 from dp_halfspace.rows.rows import normalised_rows
 from dp_halfspace.selection.rule import pays_for_stages, small_table_rule
 from dp_halfspace.selection.small_tables import (
+    BIAS,
     TableSelection,
     counted_share,
     plan_choice,
+    plan_error_count,
     plan_small_table,
     share_of,
 )
@@ -41,6 +44,7 @@ def test_few_records_pay_a_quarter_for_a_count_and_several_classes_less():
     two, three = (plan_choice(60, 0.7, k, counts=True) for k in (2, 3))
     assert [c.choice_epsilon for c in (two, three)] == pytest.approx([0.7 * 0.75, 0.7 * 0.85])
     assert plan_small_table(60, 2, 0.7, seed=0, counts=True).choice == two
+    assert plan_error_count(60, 0.7, 2)[0] == DiscreteLaplaceNoise(1, 0.7 * 0.25)
 
 
 def small_plan(n_columns, n_candidates=60, seed=(1,)):
@@ -93,6 +97,14 @@ def test_cells_of_an_entry_do_not_depend_on_its_place():
         np.testing.assert_array_equal(
             whole, asinh_cells(np.asfortranarray(x)[:, ::-1], exponent)[:, ::-1]
         )
+
+
+def test_candidates_read_few_columns_as_often_as_many():
+    """Half of them read at most the root of the number of columns."""
+    stream = CellStream(100, 40_000, (0,))
+    kept = np.count_nonzero(stream.block(*stream.blocks[0])[0], axis=0)
+    assert np.median(kept) == pytest.approx(10, abs=2)
+    assert small_plan(3).directions.constant == BIAS
 
 
 @pytest.mark.parametrize("d", [1, 2, 30, 512])
