@@ -457,6 +457,9 @@ def test_a_stated_regulariser_is_kept():
     for plan in (plan_centred_objective, plan_centred_output):
         assert plan(shape, LOGISTIC, budget).recalibrates
         assert not plan(shape, LOGISTIC, budget, ridge=0.1).recalibrates
+        # No sum tells an intercept that is not there, or the odds of another loss.
+        assert not plan(replace(shape, constant=0.0), LOGISTIC, budget).recalibrates
+        assert not plan(shape, HUBER, budget).recalibrates
 
 
 def test_the_gradient_has_the_noise_of_the_release():
