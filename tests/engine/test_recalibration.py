@@ -162,7 +162,8 @@ def test_short_steps_of_several_classes_become_calibrated(weights):
         right = np.average(sure.argmax(axis=1)[top] == labels[top], weights=mass[top])
         far.append(right - np.average(sure.max(axis=1)[top], weights=mass[top]))
     assert far[0] > 0.05 > 0.02 > abs(far[1])
-    assert factor > 1.3
+    # Slopes that are not clipped would explain the sums by a factor of 1.85.
+    assert factor > 1.95
     average = known.walk.average * np.append(np.full(4, factor), 1.0)[:, None]
     np.testing.assert_allclose(corrected.walk.average, average)
     assert corrected.walk.deviation == pytest.approx(factor * known.walk.deviation)
@@ -172,12 +173,15 @@ def test_short_steps_of_several_classes_become_calibrated(weights):
 
 @pytest.mark.parametrize("mu", [0.1, 1e6])
 def test_coefficients_of_noise_or_of_the_sample_alone_shrink(mu):
-    """The product of coefficients and gradients has the part that both follow, subtracted."""
+    """The product of coefficients and gradients has the part that both follow, subtracted.
+
+    As that of the sample is as doubtful as it is large, they do not shrink by far.
+    """
     logarithms = []
     for seed in range(5):
         known = walk_of_many(np.zeros((60, 4)), np.ones(4), mu, 1000, seed=seed)[0]
         logarithms.append(np.log(length_of(rescaled(known)) / length_of(known)))
-    assert np.mean(logarithms) < (0.02 if mu < 1.0 else -0.1)
+    assert -0.3 < np.mean(logarithms) < (0.02 if mu < 1.0 else -0.1)
 
 
 def test_drift_is_that_of_linear_steps():

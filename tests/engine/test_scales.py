@@ -360,10 +360,11 @@ def test_corrections_are_shrunk_by_the_share_of_their_noise():
 
 def test_a_column_whose_centre_is_off_keeps_its_width():
     """Noise hides how far: of the mean square only the variance is shrunk to one."""
-    plan = units_module.plan_column_scales(1000, 1, Budget.gaussian(0.05))
+    plans = [units_module.plan_column_scales(1000, 1, Budget.gaussian(mu)) for mu in (1e6, 0.05)]
     known = units_module.KnownScales(units_module.ColumnScales(np.zeros(1), np.ones(1)))
     # A mean of 0.9 widths and a variance of one.
     sums = 1000.0 * np.array([[0.9 / CLIP], [1.5 * 1.81 / CLIP**2]])
-    corrected = plan._use_moments(known, sums).scales
+    exact, corrected = (plan._use_moments(known, sums).scales for plan in plans)
+    assert (exact.center[0], exact.scale[0]) == pytest.approx((0.9, 1.0))
     assert 0.3 < corrected.center[0] < 0.7
     assert 1.0 < corrected.scale[0] < 1.2
