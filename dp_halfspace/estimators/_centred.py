@@ -281,15 +281,16 @@ def rescaled_minimiser(
     total: float,
     class_weights: FloatArray,
 ) -> FloatArray:
-    """Return a noisy minimiser of the softmax risk with the length that it tells; see above.
+    """Return a noisy minimiser of the softmax risk with the length that it tells.
 
-    The intercepts, which the regulariser shortens, too, have the same factor, so that no prediction
-    changes. This is post-processing: ``docs/proofs/engine.md``, section 6.
+    This is `recalibrated_minimiser` for several classes. The intercepts, which the regulariser
+    shortens, too, have the same factor, so that no prediction changes: post-processing,
+    ``docs/proofs/engine.md``, section 6.
     """
     size, constant = len(centring.mean), centring.constant / centring.length
     moment = centring.with_shared_trace().resolved / centring.length**2
     along = found[:, :size] @ centring.directions
-    # As above, a signal lies in directions of more variance than others that the noise hides.
+    # A signal lies in directions of more variance than others that the noise hides.
     each = np.stack([centring.noisy, centring.resolved]) / centring.length**2
     released = each[np.argmax(each @ np.square(along).sum(axis=0))]
     covariance = (along * released) @ along.T
